@@ -1,0 +1,1 @@
+"""Environments: generators, simulators, oracles, prompts, readers and verifiers. Pure Python; nothing heavier than numpy."""

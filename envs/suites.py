@@ -1,0 +1,53 @@
+"""Named, frozen lists of problems."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from envs.problem import Problem, content_hash
+from envs.registry import load_env, nearest
+from envs.tag.published import ALPHABETS, published
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """A suite's name, what it is, and how its problems are made."""
+
+    name: str
+    summary: str
+    build: Callable[[], list[Problem]]
+
+    def problems(self) -> list[Problem]:
+        return self.build()
+
+
+def _tmbench(name: str) -> Callable[[], list[Problem]]:
+    def build() -> list[Problem]:
+        env = load_env("tag")
+        return [env.problem(system.to_payload(), split=name, id=id) for id, system in published(ALPHABETS[name])]
+
+    return build
+
+
+_SUITES = {
+    name: Suite(name, f"the 100 published m-tag problems over {{{', '.join(alphabet)}}}, at most 30 steps", _tmbench(name))
+    for name, alphabet in ALPHABETS.items()
+}
+
+
+def suite_names() -> list[str]:
+    """Names of all suites."""
+    return list(_SUITES)
+
+
+def load_suite(name: str) -> Suite:
+    """The suite with this name. Raises ValueError naming the nearest where there is none."""
+    if name not in _SUITES:
+        raise ValueError(f"unknown suite {name!r}: {nearest(name, suite_names())}")
+    return _SUITES[name]
+
+
+def problems_hash(problems: list[Problem]) -> str:
+    """Identity of a list of problems: their payloads, in order."""
+    return content_hash([[p.env, p.id, dict(p.payload)] for p in problems])

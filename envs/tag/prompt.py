@@ -1,0 +1,93 @@
+"""What a model is shown and what a right reply looks like, in two styles.
+
+`verbose` keeps the published benchmark's line shape. `compact` is for models of a few hundred thousand parameters: the task is one
+line such as `2 A:CE B:B C:DCBB D:AECD E:D 30[DBEEAA]`, and the reply `30[DBEEAA]29.D:AECD[EEAAAECD]28.E:D[…]…`, where the number counts
+down the steps that are left (so that where to stop can be learned), then head, word appended and the new queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from envs.tag.system import TagSystem, Trace, Word, simulate
+
+HALT = " <halt>"
+
+
+def verbose_task(system: TagSystem) -> str:
+    """The task in full sentences, with one worked example made by `verbose_reply`."""
+    example = _example()
+    parts = [
+        "You will run an m-tag system by hand. The system has a queue of symbols, a deletion number m, and one rule for each symbol. "
+        "One step does this:\n"
+        "1. If the queue has fewer than m symbols, the system has halted and no step is taken.\n"
+        "2. Look at the first symbol of the queue, the head, and append the word that its rule gives to the end of the queue. "
+        "A rule may give an empty word.\n"
+        "3. Remove the first m symbols of the queue.\n",
+        "Report every step in the format of the example: step 0 is the initial queue, then one block for each step. Write the whole queue "
+        f"each time, its symbols separated by spaces. Mark the state in which the system halts with{HALT}. Stop there, or after the last "
+        "step that is asked for, and leave no step out.\n",
+        "## Example\n" + _statement(example) + "\n\n" + verbose_reply(example, simulate(example)) + "\n",
+        "## Your system\n" + _statement(system),
+    ]
+    return "\n".join(parts)
+
+
+def verbose_reply(system: TagSystem, trace: Trace, *, states: Sequence[Word] | None = None) -> str:
+    """The reply that states `trace`, or `states` in its place (then heads and words are those that these states imply)."""
+    lines: list[str] = []
+    shown = list(trace.states()) if states is None else list(states)
+    for i, queue in enumerate(shown):
+        if i:
+            lines.append("")
+        lines.append(f"### step {i}:")
+        if i == 0:
+            lines.append("- Action: Init")
+        else:
+            before = shown[i - 1]
+            word = system.rules[before[0]] if before else ()
+            appended = f"Append {' '.join(word)} to the end of the queue. " if word else "Append nothing. "
+            lines.append(f"- Head Symbol: {before[0] if before else 'none'}")
+            lines.append(f"- Action: {appended}Remove {' '.join(before[: system.m])} from the head.")
+        lines.append(f"- Queue State: [{' '.join(queue)}]{HALT if len(queue) < system.m else ''}")
+    return "\n".join(lines)
+
+
+def compact_task(system: TagSystem) -> str:
+    """The task in one line, see the module's docstring."""
+    rules = " ".join(f"{s}:{_joined(system, w)}" for s, w in system.rules.items())
+    return f"{system.m} {rules} {system.max_steps}[{_joined(system, system.init)}]"
+
+
+def compact_reply(system: TagSystem, trace: Trace, *, states: Sequence[Word] | None = None) -> str:
+    """The compact reply that states `trace`, or `states` in its place."""
+    width = len(str(system.max_steps))
+    pieces: list[str] = []
+    before: Word = ()
+    for i, queue in enumerate(trace.states() if states is None else states):
+        left = f"{system.max_steps - i:0{width}d}"
+        if i == 0:
+            pieces.append(f"{left}[{_joined(system, queue)}]")
+        else:
+            word = system.rules[before[0]] if before else ()
+            pieces.append(f"{left}.{before[0] if before else ''}:{_joined(system, word)}[{_joined(system, queue)}]")
+        before = queue
+    return "".join(pieces)
+
+
+def _statement(system: TagSystem) -> str:
+    rules = "\n".join(f"{s} : {' '.join(w) or '(empty word)'}" for s, w in system.rules.items())
+    steps = "1 step" if system.max_steps == 1 else f"{system.max_steps} steps"
+    return (
+        f"m: {system.m}\nAlphabet: {{{', '.join(system.alphabet)}}}\nInit: [{' '.join(system.init)}]\nTransition rules:\n{rules}\n"
+        f"Simulate until the system halts, at most {steps}."
+    )
+
+
+def _example() -> TagSystem:
+    rules = {"P": ("Q",), "Q": ("R", "P"), "R": ("Q", "P", "R")}
+    return TagSystem(2, ("P", "Q", "R"), rules, ("Q", "R", "P"), 4)
+
+
+def _joined(system: TagSystem, word: Word) -> str:
+    return ("" if all(len(s) == 1 for s in system.alphabet) else ",").join(word)

@@ -1,0 +1,33 @@
+"""Thinking blocks in replies: what a model only thought is never scored."""
+
+from __future__ import annotations
+
+import re
+
+_TAG = re.compile(r"<[ \t]{0,3}(/?)[ \t]{0,3}(?:think|thinking|thought|thoughts|reasoning|reflection|scratchpad)[ \t]{0,3}>", re.IGNORECASE)
+
+
+def blank_thinking(text: str) -> str:
+    """`text` with every thinking block replaced by as many spaces, so that all offsets stay.
+
+    An unclosed block reaches to the end. A closing tag without an opening one closes a block that the chat template opened, so
+    everything before it goes.
+    """
+    kept: list[str] = []
+    shown = 0  # where the text that is not thinking goes on
+    opened: int | None = None
+    for tag in _TAG.finditer(text):
+        if not tag.group(1):
+            if opened is None:
+                opened = tag.start()
+            continue
+        if opened is None:
+            kept = [" " * tag.end()]
+        else:
+            kept += [text[shown:opened], " " * (tag.end() - opened)]
+        shown, opened = tag.end(), None
+    if opened is None:
+        kept.append(text[shown:])
+    else:
+        kept += [text[shown:opened], " " * (len(text) - opened)]
+    return "".join(kept)
