@@ -21,18 +21,18 @@ def make_params(env_name: str, values: Mapping[str, Any]) -> Any:
     Raises:
         ValueError: For an unknown knob, with the nearest right one, or a value of the wrong kind.
     """
-    cls: Any = load_env(env_name).params
-    fields = {f.name: f for f in dataclasses.fields(cls)}
+    make = load_env(env_name).params
+    fields = {f.name: f for f in dataclasses.fields(load_env(env_name).params)}
     given: dict[str, Any] = {}
     for key, value in values.items():
         if key not in fields:
             raise ValueError(f"{env_name} has no parameter {key!r}: {nearest(key, sorted(fields))}")
-        kind = type(fields[key].default)
+        kind: Any = type(fields[key].default)
         try:
             given[key] = _to_bool(value) if kind is bool else kind(value)
         except (TypeError, ValueError):
             raise ValueError(f"{env_name}'s {key} must be of type {kind.__name__}, not {value!r}") from None
-    return cls(**given)
+    return make(**given)
 
 
 def draw(

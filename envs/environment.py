@@ -90,7 +90,7 @@ class Environment(ABC):
     name: ClassVar[str]
     version: ClassVar[int]  #: part of every random stream's name: raised when generated problems change
     summary: ClassVar[str]  #: one line for `tmtrain envs`
-    params: ClassVar[type]  #: frozen dataclass of the generator's knobs, with defaults, which checks its values
+    params: ClassVar[Any]  #: frozen dataclass of the generator's knobs, with defaults, which checks its values
 
     @abstractmethod
     def problem(self, payload: Mapping[str, Any], *, split: str = "", id: str | None = None) -> Problem:

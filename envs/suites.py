@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 from envs.problem import Problem, content_hash
 from envs.registry import load_env, nearest
@@ -51,3 +52,9 @@ def load_suite(name: str) -> Suite:
 def problems_hash(problems: list[Problem]) -> str:
     """Identity of a list of problems: their payloads, in order."""
     return content_hash([[p.env, p.id, dict(p.payload)] for p in problems])
+
+
+@cache
+def reserved_hashes() -> frozenset[str]:
+    """Canonical hashes of all suites' problems: no training stream may yield one."""
+    return frozenset(p.canonical for name in suite_names() for p in load_suite(name).problems())

@@ -60,7 +60,7 @@ class TagEnvironment(Environment):
     name: ClassVar[str] = "tag"
     version: ClassVar[int] = 1
     summary: ClassVar[str] = "m-tag systems: state the queue after every step, in one reply"
-    params: ClassVar[type] = TagParams
+    params: ClassVar[Any] = TagParams
 
     def problem(self, payload: Mapping[str, Any], *, split: str = "", id: str | None = None) -> Problem:
         return self._problem(TagSystem.from_payload(payload), split, id)

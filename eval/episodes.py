@@ -1,0 +1,141 @@
+"""The one episode loop: problems times samples, played concurrently by a policy, each at its own pace."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from envs.environment import Episode, Message, Setting
+from envs.problem import Problem
+from envs.registry import load_env
+from envs.verdict import Ending
+from eval.records import EpisodeRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """One reply of a policy.
+
+    Attributes:
+        text: What the environment reads.
+        truncated: Whether a token limit cut it.
+        prompt_tokens, completion_tokens: Lengths in tokens, or None where the policy has no tokens.
+    """
+
+    text: str
+    truncated: bool = False
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+class InfrastructureError(RuntimeError):
+    """The policy could not answer for a reason that says nothing about its ability: the episode is counted apart, not scored."""
+
+
+class OverlongPrompt(ValueError):
+    """The context leaves no room for a reply: the episode ends so, and nothing is cut."""
+
+
+class Session(Protocol):
+    """A policy's side of one episode."""
+
+    async def reply(self, messages: list[Message]) -> Completion:
+        """Answers the conversation so far."""
+
+
+class Policy(Protocol):
+    """What is evaluated. `session` is called once an episode; only scripted policies look at the episode itself."""
+
+    name: str
+
+    def describe(self) -> dict[str, object]:
+        """What the manifest records: the effective settings, JSON values only."""
+
+    def session(self, episode: Episode, seed: str) -> Session:
+        """The policy's side of one episode; `seed` names the random stream of whatever it draws."""
+
+    async def close(self) -> None:
+        """Frees what the policy holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One episode to play: a problem, and which of its samples this is."""
+
+    problem: Problem
+    sample: int = 0
+
+    @property
+    def key(self) -> str:
+        return f"{self.problem.id}/{self.sample}"
+
+
+async def play(task: Task, setting: Setting, policy: Policy, seed: int = 0) -> EpisodeRecord:
+    """Plays one episode to its end."""
+    episode = load_env(task.problem.env).start(task.problem, setting)
+    session = policy.session(episode, f"{seed}/{task.key}")
+    started = time.monotonic()
+    transcript: list[Message] = []
+    seen: list[Message] = []  # the context of the turn before, with its reply
+    prompt_tokens: list[int | None] = []
+    completion_tokens: list[int | None] = []
+    while not episode.over:
+        context = list(episode.messages)
+        transcript += context[_common(seen, context) :]
+        try:
+            completion = await session.reply(context)
+        except InfrastructureError as error:
+            episode.end(Ending.INFRASTRUCTURE_ERROR)
+            transcript.append({"role": "error", "content": str(error)})
+            break
+        except OverlongPrompt as error:
+            episode.end(Ending.OVERLONG_PROMPT)
+            transcript.append({"role": "error", "content": str(error)})
+            break
+        episode.reply(completion.text, truncated=completion.truncated)
+        answer: Message = {"role": "assistant", "content": completion.text}
+        transcript.append(answer)
+        seen = [*context, answer]
+        prompt_tokens.append(completion.prompt_tokens)
+        completion_tokens.append(completion.completion_tokens)
+    return EpisodeRecord(
+        problem=task.problem.to_json(),
+        sample=task.sample,
+        messages=tuple(transcript),
+        prompt_tokens=tuple(prompt_tokens),
+        completion_tokens=tuple(completion_tokens),
+        verdict=episode.verdict(),
+        seconds=round(time.monotonic() - started, 3),
+    )
+
+
+async def play_all(
+    tasks: Sequence[Task],
+    setting: Setting,
+    policy: Policy,
+    *,
+    concurrency: int,
+    on_record: Callable[[EpisodeRecord], None],
+    seed: int = 0,
+) -> None:
+    """Plays all tasks, at most `concurrency` at a time, and hands over each record as its episode ends.
+
+    The first exception that `play` does not account for ends everything.
+    """
+    waiting = iter(tasks)
+
+    async def worker() -> None:
+        for task in waiting:
+            on_record(await play(task, setting, policy, seed))
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(min(concurrency, len(tasks))):
+            group.create_task(worker())
+
+
+def _common(before: Sequence[Message], after: Sequence[Message]) -> int:
+    """Length of the common beginning."""
+    return next((i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), min(len(before), len(after)))

@@ -1,0 +1,122 @@
+"""Evaluating a policy on problems into a run directory: the whole of `tmtrain eval`, and of the evaluation inside recipes."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import platform
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from envs.environment import Setting
+from envs.problem import Problem
+from envs.suites import problems_hash
+from envs.verdict import VERIFIER_VERSION
+from eval.episodes import Policy, Task, play_all
+from eval.metrics import SCORER_VERSION
+from eval.records import SUMMARY, EpisodeRecord, RunDirectory, write_json
+from eval.summary import summarise
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What to evaluate on, and how.
+
+    Attributes:
+        problems: The problems.
+        source: Where they come from, for people: a suite's name or a file.
+        setting: Style and oracles.
+        samples: Episodes a problem.
+        seed: Of whatever a policy draws.
+        concurrency: Episodes played at a time.
+    """
+
+    problems: Sequence[Problem]
+    source: str
+    setting: Setting
+    samples: int = 1
+    seed: int = 0
+    concurrency: int = 256
+
+
+def evaluate(
+    policy: Policy, evaluation: Evaluation, directory: str | Path, *, resume: bool = False, progress: bool = True
+) -> dict[str, Any]:
+    """Plays all episodes that the directory lacks and writes the summary, which is returned.
+
+    Raises:
+        ValueError: Where the directory cannot be used, see `RunDirectory`.
+    """
+    tasks = [Task(p, k) for p in evaluation.problems for k in range(evaluation.samples)]
+    run = RunDirectory(directory, manifest(policy, evaluation), resume=resume)
+    try:
+        todo = [t for t in tasks if t.key not in run.finished]
+        with tqdm(total=len(tasks), initial=len(tasks) - len(todo), unit="episode", desc=policy.name, disable=not progress) as bar:
+            succeeded = sum(r.verdict.success for r in run.finished.values())
+
+            def on_record(record: EpisodeRecord) -> None:
+                nonlocal succeeded
+                run.append(record)
+                succeeded += record.verdict.success
+                bar.update()
+                bar.set_postfix(success=f"{succeeded / bar.n:.1%}", refresh=False)
+
+            asyncio.run(_play(policy, evaluation, todo, on_record))
+        summary = summarise([run.finished[t.key] for t in tasks])
+        write_json(run.path / SUMMARY, summary)
+        return summary
+    finally:
+        run.close()
+
+
+async def _play(policy: Policy, evaluation: Evaluation, tasks: Sequence[Task], on_record: Any) -> None:
+    try:
+        await play_all(tasks, evaluation.setting, policy, concurrency=evaluation.concurrency, on_record=on_record, seed=evaluation.seed)
+    finally:
+        await policy.close()
+
+
+def manifest(policy: Policy, evaluation: Evaluation) -> dict[str, Any]:
+    """What a run is: everything that its scores depend on, and where and when it was started."""
+    problems = list(evaluation.problems)
+    return {
+        "policy": policy.describe(),
+        "suite": {"source": evaluation.source, "hash": problems_hash(problems), "problems": len(problems)},
+        "setting": {"style": evaluation.setting.style, "oracles": evaluation.setting.oracles},
+        "samples": evaluation.samples,
+        "seed": evaluation.seed,
+        "verifier_version": VERIFIER_VERSION,
+        "scorer_version": SCORER_VERSION,
+        "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "versions": versions(),
+        "git_commit": _git_commit(),
+        "platform": platform.platform(),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Installed versions of what a score may depend on."""
+    found = {"python": platform.python_version()}
+    for name in ("tmtrain", "numpy", "torch", "transformers", "trl", "accelerate", "peft", "deepspeed", "vllm"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _git_commit() -> str | None:
+    """The commit of the toolkit's own checkout, with `+` where files were changed; None where it is no checkout."""
+    here = Path(__file__).resolve().parent
+    try:
+        commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, timeout=10, check=True)
+        changes = subprocess.run(["git", "status", "--porcelain", "-uno"], cwd=here, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return commit.stdout.strip() + ("+" if changes.stdout.strip() else "")

@@ -1,0 +1,97 @@
+"""Intervals: Wilson's for rates of independent trials, a seeded cluster bootstrap for everything else."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+CONFIDENCE = 0.95
+_Z = 1.959963984540054  # the standard normal's quantile at (1 + CONFIDENCE) / 2
+RESAMPLES = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """A rate with its 95 % interval; all three are fractions in 0…1, or None where nothing was counted.
+
+    Attributes:
+        value, low, high: The estimate and the interval's ends.
+        n: What was counted: trials for a Wilson interval, clusters (problems) for a bootstrap.
+    """
+
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def percent(self) -> str:
+        """For people, e.g. `96.6 [93.1, 98.9]`."""
+        if self.value is None or self.low is None or self.high is None:
+            return "–"
+        return f"{100 * self.value:.1f} [{100 * self.low:.1f}, {100 * self.high:.1f}]"
+
+
+def wilson(successes: int, trials: int) -> Rate:
+    """The score interval of Wilson (1927) for `successes` of `trials` independent trials."""
+    if trials == 0:
+        return Rate(None, None, None, 0)
+    p, z2 = successes / trials, _Z * _Z
+    centre = (p + z2 / (2 * trials)) / (1 + z2 / trials)
+    half = _Z * math.sqrt(p * (1 - p) / trials + z2 / (4 * trials * trials)) / (1 + z2 / trials)
+    # At the ends rounding must not move the interval off the estimate.
+    low = 0.0 if successes == 0 else centre - half
+    high = 1.0 if successes == trials else centre + half
+    return Rate(p, low, high, trials)
+
+
+def resample(clusters: Sequence[str], seed: int = 0) -> np.ndarray:
+    """Bootstrap weights: how often each item counts in each resample, the clusters being drawn whole.
+
+    Args:
+        clusters: The cluster (problem id) of each of the n items.
+        seed: Seed of the draw; equal inputs give equal weights.
+
+    Returns:
+        Integers of shape (RESAMPLES, n).
+    """
+    names, member = np.unique(np.asarray(clusters, dtype=object).astype(str), return_inverse=True)
+    rng = np.random.default_rng(seed)
+    counts = rng.multinomial(len(names), np.full(len(names), 1 / len(names)), size=RESAMPLES)
+    return counts[:, member]
+
+
+def bootstrap(statistic: Callable[[np.ndarray], np.ndarray], clusters: Sequence[str], weights: np.ndarray | None = None) -> Rate:
+    """A statistic with its percentile bootstrap interval.
+
+    Args:
+        statistic: From weights of shape (R, n) to R values; NaN where it is undefined for a resample.
+        clusters: The cluster of each of the n items.
+        weights: What `resample(clusters)` gave, where it is at hand.
+    """
+    if not clusters:
+        return Rate(None, None, None, 0)
+    value = float(statistic(np.ones((1, len(clusters))))[0])
+    if math.isnan(value):
+        return Rate(None, None, None, 0)
+    values = statistic(resample(clusters) if weights is None else weights)
+    tail = (1 - CONFIDENCE) / 2
+    low, high = np.nanquantile(values, [tail, 1 - tail])
+    return Rate(value, min(float(low), value), max(float(high), value), len(set(clusters)))
+
+
+def pass_at_k(n: int, correct: int, k: int) -> float:
+    """The unbiased estimate of the chance that one of k samples is right, from n samples of which `correct` are (arXiv 2107.03374).
+
+    Raises:
+        ValueError: Unless 1 ≤ k ≤ n and 0 ≤ correct ≤ n.
+    """
+    if not (1 <= k <= n and 0 <= correct <= n):
+        raise ValueError(f"pass@k needs 1 <= k <= n and 0 <= correct <= n, got k={k}, n={n}, correct={correct}")
+    return 1.0 - math.comb(n - correct, k) / math.comb(n, k)

@@ -1,0 +1,40 @@
+"""Problems named on the command line: a suite, or a file of problems or published samples."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from envs.dataset import read_problems
+from envs.problem import Problem
+from envs.registry import load_env
+from envs.suites import load_suite, suite_names
+from envs.tag.published import from_published
+
+
+def named_problems(name: str) -> list[Problem]:
+    """The problems of the suite or the file with this name.
+
+    Raises:
+        ValueError: Where it is neither.
+    """
+    if name in suite_names():
+        return load_suite(name).problems()
+    path = Path(name)
+    if not path.exists():
+        raise ValueError(f"{name!r} is neither a file nor a suite (suites: {', '.join(suite_names())})")
+    if published := _published(path):
+        return published
+    return read_problems(path)
+
+
+def _published(path: Path) -> list[Problem]:
+    """The problems of a file in the published format, or none where it has another format."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return []
+    if not isinstance(data, dict) or "samples" not in data or "max_step" not in data:
+        return []
+    env = load_env("tag")
+    return [env.problem(from_published(s, data["max_step"]).to_payload(), id=s.get("id")) for s in data["samples"]]

@@ -1,0 +1,27 @@
+"""What a checkpoint was trained on: a small record beside its weights, read by evaluation and cards."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+FILE = "tmtrain.json"
+
+
+def read_training_record(checkpoint: str | Path) -> dict[str, Any]:
+    """The record of a checkpoint folder, or {} where it has none.
+
+    Raises:
+        ValueError: Where the record is there but cannot be read.
+    """
+    path = Path(checkpoint) / FILE
+    if not path.is_file():
+        return {}
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"cannot read the training record {path}: {error}") from None
+    if not isinstance(record, dict):
+        raise ValueError(f"the training record {path} is no JSON object")
+    return record

@@ -1,0 +1,82 @@
+"""The embedded model: a Qwen3 of about 200,000 parameters with a character tokenizer, built here and downloaded from nowhere.
+
+It exists so that every part of the toolkit runs for real on a laptop. Its tokenizer is right by construction: one token a character, a
+terminator that the chat template puts inside the generation block (so SFT supervises it), and a pad token that is neither.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
+
+CHARACTERS = "\n" + "".join(map(chr, range(32, 127))) + "αβγδε"
+PAD, UNKNOWN, END, SYSTEM, USER, ASSISTANT = SPECIAL = ("<|pad|>", "<|unk|>", "<|end|>", "<|system|>", "<|user|>", "<|assistant|>")
+CONTEXT = 8192
+
+CHAT_TEMPLATE = (
+    "{%- for message in messages -%}"
+    "{%- if message.role == 'assistant' -%}"
+    "<|assistant|>{% generation %}{{ message.content }}<|end|>{% endgeneration %}"
+    "{%- else -%}"
+    "{{ '<|' + message.role + '|>' + message.content + '<|end|>' }}"
+    "{%- endif -%}"
+    "{%- endfor -%}"
+    "{%- if add_generation_prompt -%}<|assistant|>{%- endif -%}"
+)
+
+
+def tiny_tokenizer() -> PreTrainedTokenizerFast:
+    """The character tokenizer: printable ASCII, newline, five Greek letters and six special tokens."""
+    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    vocabulary = {token: i for i, token in enumerate([*SPECIAL, *CHARACTERS])}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN))
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
+    tokenizer.decoder = decoders.Fuse()
+    tokenizer.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in SPECIAL])
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token=PAD,
+        unk_token=UNKNOWN,
+        eos_token=END,
+        additional_special_tokens=[SYSTEM, USER, ASSISTANT],
+        chat_template=CHAT_TEMPLATE,
+        model_max_length=CONTEXT,
+        padding_side="left",
+        clean_up_tokenization_spaces=False,
+    )
+
+
+def tiny_model(seed: int = 0, *, hidden: int = 64, layers: int = 3, heads: int = 4) -> Qwen3ForCausalLM:
+    """A freshly initialised Qwen3 (head size 32, tied embeddings, fp32) for `tiny_tokenizer`; 197,952 parameters by default.
+
+    The global torch seed is left as it was.
+    """
+    import torch
+    from transformers import Qwen3Config, Qwen3ForCausalLM
+
+    end, pad = SPECIAL.index(END), SPECIAL.index(PAD)
+    config = Qwen3Config(
+        vocab_size=len(SPECIAL) + len(CHARACTERS),
+        hidden_size=hidden,
+        intermediate_size=hidden * 5 // 2,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        num_key_value_heads=heads,
+        head_dim=32,
+        max_position_embeddings=CONTEXT,
+        tie_word_embeddings=True,
+        rope_parameters={"rope_type": "default", "rope_theta": 10_000.0},
+        bos_token_id=None,
+        eos_token_id=end,
+        pad_token_id=pad,
+        dtype="float32",
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = Qwen3ForCausalLM(config)
+    model.generation_config.eos_token_id, model.generation_config.pad_token_id = end, pad
+    return model
