@@ -123,7 +123,7 @@ async def play_all(
 ) -> None:
     """Plays all tasks, at most `concurrency` at a time, and hands over each record as its episode ends.
 
-    The first exception that `play` does not account for ends everything.
+    The first exception that `play` or `on_record` raises, such as a full disk, ends everything and is raised as it is.
     """
     waiting = iter(tasks)
 
@@ -131,9 +131,12 @@ async def play_all(
         for task in waiting:
             on_record(await play(task, setting, policy, seed))
 
-    async with asyncio.TaskGroup() as group:
-        for _ in range(min(concurrency, len(tasks))):
-            group.create_task(worker())
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(concurrency, len(tasks))):
+                group.create_task(worker())
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from None
 
 
 def _common(before: Sequence[Message], after: Sequence[Message]) -> int:

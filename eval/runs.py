@@ -65,7 +65,7 @@ def evaluate(
                 run.append(record)
                 succeeded += record.verdict.success
                 bar.update()
-                bar.set_postfix(success=f"{succeeded / bar.n:.1%}", refresh=False)
+                bar.set_postfix(success=f"{succeeded / len(run.finished):.1%}", refresh=False)
 
             asyncio.run(_play(policy, evaluation, todo, on_record))
         summary = summarise([run.finished[t.key] for t in tasks])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -31,11 +31,12 @@ class Rate:
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
-    def percent(self) -> str:
-        """For people, e.g. `96.6 [93.1, 98.9]`."""
-        if self.value is None or self.low is None or self.high is None:
-            return "–"
-        return f"{100 * self.value:.1f} [{100 * self.low:.1f}, {100 * self.high:.1f}]"
+
+def percent(rate: Mapping[str, Any]) -> str:
+    """A rate's JSON form for people, in percent with its interval: `96.6 [93.1, 98.9]`, or `–` where nothing was counted."""
+    if rate["value"] is None:
+        return "–"
+    return f"{100 * rate['value']:.1f} [{100 * rate['low']:.1f}, {100 * rate['high']:.1f}]"
 
 
 def wilson(successes: int, trials: int) -> Rate:

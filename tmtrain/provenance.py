@@ -6,7 +6,21 @@ import json
 from pathlib import Path
 from typing import Any
 
+from eval.records import write_json
+from eval.runs import versions
+
 FILE = "tmtrain.json"
+
+
+def write_training_record(checkpoint: str | Path, *, style: str, stages: list[dict[str, Any]]) -> None:
+    """Writes the record, the last file of a saved checkpoint: its presence says that the checkpoint is whole.
+
+    Args:
+        checkpoint: The folder that holds the weights.
+        style: The prompt style trained with, which evaluation takes as its default.
+        stages: What was done, in order; each with `kind` (sft, grpo), `data` (see `tmtrain.data.data_record`) and `settings`.
+    """
+    write_json(Path(checkpoint) / FILE, {"style": style, "stages": stages, "versions": versions()})
 
 
 def read_training_record(checkpoint: str | Path) -> dict[str, Any]:

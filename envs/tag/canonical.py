@@ -34,15 +34,23 @@ def canonical_hash(system: TagSystem) -> str:
 
 
 def _firing(system: TagSystem) -> set[str]:
-    """The symbols whose rule fires: exactly, where the run is seen to halt; otherwise all that arithmetic does not rule out.
+    """The symbols whose rule fires: exactly, where the run is seen to halt; otherwise all that arithmetic does not rule out."""
+    possible = _possible_heads(system)
+    for bound in (50, HALTING_BOUND):  # most systems halt, or have fired all that can fire, within a few steps
+        trace = simulate(system, bound)
+        fired = {trace.head(i) for i in range(1, trace.horizon + 1)}
+        if trace.halted or fired == possible:
+            return fired
+    return possible
+
+
+def _possible_heads(system: TagSystem) -> set[str]:
+    """The symbols that can become heads as far as arithmetic tells.
 
     Heads are at buffer positions divisible by m. Let g be the gcd of m and all firing rules' lengths: then each appended word
     starts at a position congruent to the initial length modulo g, and its symbol at offset j can be a head only if
     (initial length + j) is divisible by g. The least set closed under this is found by iteration.
     """
-    trace = simulate(system, HALTING_BOUND)
-    if trace.halted:
-        return {trace.head(i) for i in range(1, trace.horizon + 1)}
     m, length = system.m, len(system.init)
     firing = set(system.init[::m])
     while True:

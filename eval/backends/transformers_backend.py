@@ -45,7 +45,7 @@ class TransformersPolicy(Policy):
             )
         self.name, self.model, self.tokenizer, self.sampling = name, model, tokenizer, sampling
         self._seed, self._calls = seed, 0
-        self._stops = _stop_ids(model, tokenizer)
+        self._stops = stop_ids(model, tokenizer)
         if not self._stops:
             raise ValueError(f"{name} names no end-of-sequence token in its tokenizer or generation config, so replies would never end")
         self._pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else self._stops[0]
@@ -157,7 +157,7 @@ def weights_hash(path: str) -> str | None:
     return digest.hexdigest()[:32]
 
 
-def _stop_ids(model: Any, tokenizer: Any) -> list[int]:
+def stop_ids(model: Any, tokenizer: Any) -> list[int]:
     """The union of what the tokenizer and the model's generation config call the end: chat models often name two."""
     configured = getattr(model.generation_config, "eos_token_id", None)
     found = {tokenizer.eos_token_id, *(configured if isinstance(configured, list) else [configured])}

@@ -37,13 +37,13 @@ def run(args: argparse.Namespace) -> int:
     from envs.problem import Problem
     from envs.suites import load_suite, reserved_hashes, suite_names
     from tmtrain.commands.output import print_json
-    from tmtrain.commands.problems import named_problems
+    from tmtrain.commands.problems import knobs, named_problems
 
     if args.n is not None and args.n < 1:
         raise ValueError(f"-n must be at least 1, not {args.n}")
     if args.json and not args.output:
         raise ValueError("--json prints counts, so the problems need a file: add -o FILE")
-    settings = dict(_pair(text) for text in args.set)
+    settings = knobs(args.set)
     excluded = {name: {p.canonical for p in named_problems(name)} for name in args.disjoint_from}
     if args.target in suite_names():
         if settings or args.disjoint_from:
@@ -68,13 +68,6 @@ def run(args: argparse.Namespace) -> int:
         if args.output:
             print(f"wrote {len(problems)} problems to {args.output}", file=sys.stderr)
     return 0
-
-
-def _pair(text: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not equals:
-        raise ValueError(f"--set takes KEY=VALUE, not {text!r}")
-    return key, value
 
 
 def _lines(problems: list) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 from envs.dataset import read_problems
@@ -26,6 +27,17 @@ def named_problems(name: str) -> list[Problem]:
     if published := _published(path):
         return published
     return read_problems(path)
+
+
+def knobs(pairs: Iterable[str]) -> dict[str, str]:
+    """The generator's knobs as `--set` gives them. Raises ValueError for what is not KEY=VALUE."""
+    found: dict[str, str] = {}
+    for text in pairs:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise ValueError(f"--set takes KEY=VALUE, not {text!r}")
+        found[key] = value
+    return found
 
 
 def _published(path: Path) -> list[Problem]:

@@ -59,7 +59,8 @@ def run(args: argparse.Namespace) -> int:
 
 def print_scores(summary: Mapping[str, Any]) -> None:
     """Prints the main scores of a summary, in percent with 95 % intervals."""
-    from tmtrain.commands.output import percent, print_table
+    from eval.statistics import percent
+    from tmtrain.commands.output import print_table
 
     rows = [(name, percent(summary[key])) for key, name in _NAMES.items() if summary[key]["value"] is not None]
     print_table(["score", "% [95 % interval]"], rows)

@@ -1,0 +1,37 @@
+# Everything creates and reuses the virtual environment in .venv; nothing else is needed first than Python 3.11, pip, make and gcc.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+export HF_HUB_DISABLE_TELEMETRY = 1
+export TOKENIZERS_PARALLELISM = false
+LAUNCH := $(BIN)/accelerate launch -q --config_file accelerate_configs
+
+.PHONY: setup demo test check bench clean
+
+setup: $(STAMP)  ## create the virtual environment with the exact tested versions
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tmtrain needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $(STAMP)
+
+demo: $(STAMP)  ## train the embedded model by SFT and GRPO, evaluate it before and after, write its card (about ten minutes)
+	rm -rf runs/demo
+	$(LAUNCH)/cpu.yaml recipes/grpo_tag.py --output_dir runs/demo
+
+check: $(STAMP)  ## lint, types and the fast tests (under three minutes)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest -m 'not slow' -n 2
+
+test: check  ## the fast tests, then those that train
+	$(BIN)/pytest -m slow
+
+bench: $(STAMP)  ## costs against size, and against the published scripts' method
+	$(BIN)/python tests/bench.py
+
+clean:  ## remove the virtual environment and caches
+	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache *.egg-info

@@ -1,0 +1,110 @@
+"""One self-contained HTML page about one or several runs, and the plots as PNG files beside it."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from eval.plots import horizon_figure, step_accuracy_figure
+from eval.records import EpisodeRecord, read_manifest, read_records
+from eval.statistics import percent
+from eval.summary import summarise
+
+#: Episodes of each run that the page lets one read; the rest stay in samples.jsonl.
+MOST_SAMPLES = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run directory, read. The summary is made from the records, so a run that was interrupted can be looked at as well."""
+
+    name: str
+    manifest: dict[str, Any]
+    records: list[EpisodeRecord]
+    summary: dict[str, Any]
+
+
+def read_runs(paths: Sequence[str | Path]) -> list[Run]:
+    """Reads run directories; each is called by its folder's name, with its parent's where two are alike.
+
+    Raises:
+        ValueError: Where one is no run directory or holds no finished episode.
+    """
+    folders = [Path(p).resolve() for p in paths]
+    short = [f.name for f in folders]
+    runs = []
+    for path, folder in zip(paths, folders, strict=True):
+        records = read_records(path)
+        if not records:
+            raise ValueError(f"{path} holds no finished episode yet")
+        name = folder.name if short.count(folder.name) == 1 else f"{folder.parent.name}/{folder.name}"
+        runs.append(Run(name, read_manifest(path), records, summarise(records)))
+    return runs
+
+
+def write_report(runs: Sequence[Run], directory: str | Path) -> Path:
+    """Writes `report.html` and `plots/*.png` into `directory` and returns the page's path."""
+    import jinja2
+
+    directory = Path(directory)
+    (directory / "plots").mkdir(parents=True, exist_ok=True)
+    summaries = {run.name: run.summary for run in runs}
+    figures = {"step_accuracy": step_accuracy_figure(summaries)}
+    if any(len(s["by_horizon"]) > 1 for s in summaries.values()):
+        figures["horizon"] = horizon_figure(summaries)
+    images = {}
+    for name, figure in figures.items():
+        data = io.BytesIO()
+        figure.savefig(data, format="png", dpi=150, metadata={"Software": None})
+        (directory / "plots" / f"{name}.png").write_bytes(data.getvalue())
+        images[name] = base64.b64encode(data.getvalue()).decode()
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("eval", "."), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["percent"] = percent
+    page = environment.get_template("report.html.j2").render(runs=runs, images=images, episodes=[_episodes(run) for run in runs])
+    path = directory / "report.html"
+    path.write_text(page, encoding="utf-8")
+    return path
+
+
+def _episodes(run: Run) -> list[dict[str, Any]]:
+    """What the page shows of the first episodes: the messages, replies cut into pieces by the verdict's spans."""
+    shown = []
+    for record in run.records[:MOST_SAMPLES]:
+        turn = 0
+        messages = []
+        for message in record.messages:
+            pieces = [("", message["content"])]
+            if message["role"] == "assistant":
+                pieces, turn = _pieces(record, turn, message["content"]), turn + 1
+            messages.append({"role": message["role"], "pieces": pieces})
+        due = record.verdict.due
+        shown.append(
+            {
+                "id": record.problem["id"],
+                "ending": record.verdict.ending.value,
+                "correct": sum(s.correct for s in due),
+                "due": len(due),
+                "marks": [s.kind.value for s in due],
+                "messages": messages,
+            }
+        )
+    return shown
+
+
+def _pieces(record: EpisodeRecord, turn: int, text: str) -> list[tuple[str, str]]:
+    """A reply as (kind, text) pieces; pieces outside of every step have the kind ""."""
+    spans = sorted((s.span, s.kind.value) for s in record.verdict.steps if s.span is not None and s.turn == turn)
+    pieces: list[tuple[str, str]] = []
+    at = 0
+    for (start, end), kind in spans:
+        if start < at:
+            continue  # a step quoted inside another one's section
+        pieces += [("", text[at:start]), (kind, text[start:end])]
+        at = end
+    return [(kind, piece) for kind, piece in [*pieces, ("", text[at:])] if piece]

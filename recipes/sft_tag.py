@@ -1,0 +1,43 @@
+"""Supervised fine-tuning on m-tag systems.
+
+  accelerate launch recipes/sft_tag.py                                          the embedded tiny model
+  accelerate launch recipes/sft_tag.py --config recipes/tag/tiny_sft.yaml --learning_rate 1e-3
+
+Every field of `tmtrain.recipe.Recipe` and of TRL's SFTConfig can stand in the file and on the command line.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tmtrain.launch import is_main_process, run_recipe
+
+DEFAULT = Path(__file__).parent / "tag" / "tiny_sft.yaml"
+
+
+def main(argv: Sequence[str]) -> None:
+    from trl import SFTConfig
+
+    from tmtrain.cards import write_card
+    from tmtrain.commands.score import print_scores
+    from tmtrain.config import make_configs, read_settings
+    from tmtrain.data import held_out
+    from tmtrain.evaluation import evaluate_checkpoint
+    from tmtrain.recipe import Recipe
+    from tmtrain.sft import train_sft
+
+    recipe, config = make_configs(read_settings(argv, DEFAULT), Recipe, SFTConfig)
+    held = held_out("tag", recipe.eval_levels, recipe.eval_problems, recipe.eval_seed)
+    checkpoint = train_sft("tag", recipe, config, held)
+    run = Path(config.output_dir) / "eval"
+    summary = evaluate_checkpoint(checkpoint, held, recipe, run)
+    if is_main_process():
+        card = write_card(checkpoint, [run])
+        print_scores(summary)
+        print(f"model card: {card}")
+
+
+if __name__ == "__main__":
+    sys.exit(run_recipe(main))

@@ -1,0 +1,134 @@
+"""The episode loop with scripted policies and with ones that fail."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from envs.environment import Episode, Message, Setting
+from envs.suites import load_suite
+from envs.verdict import Ending
+from eval.batching import Batcher
+from eval.episodes import Completion, InfrastructureError, OverlongPrompt, Task, play, play_all
+from eval.policies import scripted_policy
+from eval.published import read_published
+from eval.runs import Evaluation, evaluate
+
+PROBLEMS = load_suite("tmbench-v1").problems()
+
+
+class Failing:
+    """Raises what it is given."""
+
+    name = "failing"
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def describe(self) -> dict[str, object]:
+        return {}
+
+    def session(self, episode: Episode, seed: str) -> Failing:
+        return self
+
+    async def reply(self, messages: list[Message]) -> Completion:
+        raise self.error
+
+    async def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("style", ["verbose", "compact"])
+def test_the_expert_scores_everything(style: str, tmp_path: Path) -> None:
+    summary = evaluate(scripted_policy("expert"), Evaluation(PROBLEMS, "s", Setting(style)), tmp_path / "run", progress=False)
+    for key in ("swa_uniform", "swa_linear", "pass_rate", "strict_pass_rate", "step_accuracy", "faithfulness"):
+        assert summary[key]["value"] == 1.0, key
+    assert summary["acc"][30]["total"] == 89 and summary["endings"] == {"completed": 100}
+
+
+def test_a_noisy_policy_passes_as_often_as_its_rate_says(tmp_path: Path) -> None:
+    evaluation = Evaluation(PROBLEMS, "s", Setting("compact"), samples=5)
+    summary = evaluate(scripted_policy("noisy:0.1"), evaluation, tmp_path / "run", progress=False)
+    expected = sum(0.9**p.horizon for p in PROBLEMS) / len(PROBLEMS)
+    assert summary["pass_rate"]["low"] <= expected <= summary["pass_rate"]["high"]
+    assert summary["faithfulness"]["value"] == pytest.approx(0.9, abs=0.01)
+
+
+def test_the_random_policy_knows_only_the_initial_queue(tmp_path: Path) -> None:
+    summary = evaluate(scripted_policy("random"), Evaluation(PROBLEMS, "s", Setting()), tmp_path / "run", progress=False)
+    assert summary["acc"][0]["correct"] == 100 and summary["pass_rate"]["value"] == 0.0
+
+
+def test_replaying_a_published_file_gives_its_score(shared: Path, tmp_path: Path) -> None:
+    policy = scripted_policy(f"replay:{shared}/tmbench/results_gemini-2.5-pro.json")
+    summary = evaluate(policy, Evaluation(PROBLEMS, "s", Setting()), tmp_path / "run", progress=False)
+    assert summary["pass_rate"]["value"] == 0.94 and summary["strict_pass_rate"]["value"] == 0.87
+    assert round(100 * summary["swa_uniform"]["value"], 1) == 96.6 and round(100 * summary["swa_linear"]["value"], 1) == 96.2
+    assert [(a["correct"], a["total"]) for a in (summary["acc"][0], summary["acc"][30])] == [(99, 100), (84, 89)]
+    assert summary["pass_rate"]["n"] == len(read_published(shared / "tmbench" / "results_gemini-2.5-pro.json"))
+
+
+def test_replaying_a_run_gives_the_same_verdicts(tmp_path: Path) -> None:
+    evaluation = Evaluation(PROBLEMS[:10], "s", Setting())
+    first = evaluate(scripted_policy("noisy:0.05"), evaluation, tmp_path / "a", progress=False)
+    second = evaluate(scripted_policy(f"replay:{tmp_path / 'a'}"), evaluation, tmp_path / "b", progress=False)
+    assert first["acc"] == second["acc"]
+
+
+def test_infrastructure_errors_are_named_and_unscored() -> None:
+    record = asyncio.run(play(Task(PROBLEMS[0]), Setting(), Failing(InfrastructureError("no answer from the server"))))
+    assert record.verdict.ending is Ending.INFRASTRUCTURE_ERROR and not record.verdict.ending.scored
+    assert record.messages[-1] == {"role": "error", "content": "no answer from the server"}
+
+
+def test_overlong_prompts_are_named_and_scored() -> None:
+    record = asyncio.run(play(Task(PROBLEMS[0]), Setting(), Failing(OverlongPrompt("9 tokens, the context 8"))))
+    assert record.verdict.ending is Ending.OVERLONG_PROMPT and record.verdict.ending.scored and not record.verdict.success
+
+
+def test_an_unforeseen_error_ends_the_run() -> None:
+    with pytest.raises(KeyError):
+        asyncio.run(play_all([Task(PROBLEMS[0])], Setting(), Failing(KeyError("x")), concurrency=2, on_record=lambda r: None))
+
+
+@pytest.mark.parametrize("spec", ["noisy:", "noisy:x", "noisy:1.5", "noisy", "replay:/nowhere/at/all"])
+def test_bad_policies_are_refused_in_one_line(spec: str) -> None:
+    with pytest.raises(ValueError) as error:
+        scripted_policy(spec)
+    assert "\n" not in str(error.value)
+
+
+def test_a_batch_holds_everything_that_waits_and_no_more_than_its_size() -> None:
+    sizes = []
+
+    def answer(batch: Sequence[int]) -> list[int]:
+        sizes.append(len(batch))
+        return [2 * x for x in batch]
+
+    async def ask_all() -> list[int]:
+        batcher: Batcher[int, int] = Batcher(answer, 4)
+
+        async def twice(x: int) -> int:
+            return await batcher.ask(await batcher.ask(x))
+
+        return await asyncio.gather(*(twice(x) for x in range(10)))
+
+    assert asyncio.run(ask_all()) == [4 * x for x in range(10)]
+    assert max(sizes) == 4 and sum(sizes) == 20 and len(sizes) <= 6
+
+
+def test_a_failing_batch_reaches_each_of_its_requests_and_not_the_next_batch() -> None:
+    def answer(batch: Sequence[int]) -> list[int]:
+        if 0 in batch:
+            raise InfrastructureError("lost")
+        return list(batch)
+
+    async def ask_all() -> list[object]:
+        batcher: Batcher[int, int] = Batcher(answer, 2)
+        return await asyncio.gather(*(batcher.ask(x) for x in range(4)), return_exceptions=True)
+
+    results = asyncio.run(ask_all())
+    assert [type(r) for r in results[:2]] == [InfrastructureError, InfrastructureError] and results[2:] == [2, 3]

@@ -1,0 +1,97 @@
+"""Recipe files and their overrides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tmtrain.config import make_configs, read_file, read_settings
+from tmtrain.recipe import GRPORecipe, Recipe
+
+
+@dataclass
+class Toy:
+    learning_rate: float = 1e-3
+    max_steps: int = 5
+    bf16: bool | None = None
+    levels: list[dict[str, Any]] = field(default_factory=list)
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
+def test_the_command_line_wins_over_the_file(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.yaml", "learning_rate: 1e-4\nmax_steps: 7\n")
+    settings = read_settings(["--config", str(file), "--max_steps=9", "--bf16", "--levels", "[{max_steps: 3}]"], tmp_path / "none.yaml")
+    assert make_configs(settings, Toy) == [Toy(1e-4, 9, True, [{"max_steps": 3}])]
+
+
+def test_a_file_states_only_its_difference_to_the_one_it_includes(tmp_path: Path) -> None:
+    write(tmp_path / "base.yaml", "learning_rate: 1e-4\nmax_steps: 7\n")
+    assert read_file(write(tmp_path / "variant.yaml", "include: base.yaml\nmax_steps: 8\n")) == {"learning_rate": "1e-4", "max_steps": 8}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("lerning_rate: 1e-4", "unknown field 'lerning_rate': did you mean 'learning_rate'?"),
+        ("learning_rate: fast", "learning_rate: input should be a valid number"),
+        ("max_steps: 1.5", "max_steps: input should be a valid integer"),
+        ("levels: [3]", "levels.0: input should be a valid dictionary"),
+        ("- a\n- b", "must hold one field a line"),
+        ("a: [", "is not YAML"),
+        ("include: self.yaml", "includes itself"),
+    ],
+)
+def test_mistakes_are_named_in_one_line(text: str, message: str, tmp_path: Path) -> None:
+    file = write(tmp_path / "self.yaml", text)
+    with pytest.raises(ValueError) as error:
+        make_configs(read_file(file), Toy)
+    assert message in str(error.value) and "\n" not in str(error.value)
+
+
+def test_an_argument_that_is_no_field_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="unexpected argument 'x'"):
+        read_settings(["x"], tmp_path / "none.yaml")
+    with pytest.raises(ValueError, match="cannot read the recipe"):
+        read_settings([], tmp_path / "none.yaml")
+
+
+LEVELS = {"levels": [{"max_steps": 3}], "eval_levels": [{"max_steps": 3}]}
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"eval_levels": [{}]}, "levels: give at least one level"),
+        ({"levels": [{}]}, "eval_levels: give at least one level"),
+        ({**LEVELS, "style": "terse"}, "unknown prompt style 'terse'"),
+        ({**LEVELS, "problems": 0}, "problems must be at least 1"),
+        ({**LEVELS, "reward": {"speed": 1}}, "reward: unknown part 'speed'"),
+        ({**LEVELS, "reward": {"step": -1}}, "must be at least 0"),
+        ({**LEVELS, "reward": {"step": 0}}, "all weights are zero"),
+    ],
+)
+def test_recipes_check_their_values(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make_configs(settings, GRPORecipe)
+
+
+def test_every_recipe_in_the_repository_is_valid(root: Path) -> None:
+    pytest.importorskip("trl")
+    from trl import GRPOConfig, SFTConfig
+
+    files = sorted((root / "recipes").rglob("*.yaml"))
+    assert files
+    for file in files:
+        settings = read_file(file)
+        pair = (GRPORecipe, GRPOConfig) if "num_generations" in settings else (Recipe, SFTConfig)
+        recipe, config = make_configs(settings, *pair)
+        assert recipe.levels and config.output_dir, file
+        if settings.get("warmup"):
+            assert (root / settings["warmup"]).is_file(), file

@@ -1,0 +1,75 @@
+"""The embedded model's tokenizer: right by construction."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("transformers")
+
+from tmtrain.models import check_tokenizer, load_for_training
+from tmtrain.tiny import CHARACTERS, END, PAD, tiny_model, tiny_tokenizer
+
+TOKENIZER = tiny_tokenizer()
+MESSAGES = [{"role": "system", "content": "s"}, {"role": "user", "content": "a\nb"}, {"role": "assistant", "content": "c [α]"}]
+
+
+@given(st.text(CHARACTERS, max_size=50))
+@settings(max_examples=200)
+def test_one_character_is_one_token_and_comes_back(text: str) -> None:
+    ids = TOKENIZER(text, add_special_tokens=False)["input_ids"]
+    assert len(ids) == len(text) and TOKENIZER.decode(ids) == text
+
+
+def test_the_template_trains_the_reply_and_its_terminator_only() -> None:
+    out = TOKENIZER.apply_chat_template(MESSAGES, tokenize=True, return_dict=True, return_assistant_tokens_mask=True)
+    trained = [i for i, m in zip(out["input_ids"], out["assistant_masks"], strict=True) if m]
+    assert TOKENIZER.decode(trained) == "c [α]" + END
+    assert TOKENIZER.decode(out["input_ids"]) == "<|system|>s<|end|><|user|>a\nb<|end|><|assistant|>c [α]<|end|>"
+
+
+def test_a_prompt_is_the_beginning_of_its_continued_conversation() -> None:
+    prompt = TOKENIZER.apply_chat_template(MESSAGES[:2], tokenize=False, add_generation_prompt=True)
+    assert TOKENIZER.apply_chat_template(MESSAGES, tokenize=False).startswith(prompt)
+
+
+def test_it_survives_saving(tmp_path: Path) -> None:
+    TOKENIZER.save_pretrained(tmp_path)
+    model = tiny_model(seed=3)
+    model.save_pretrained(tmp_path)
+    loaded, tokenizer = load_for_training(str(tmp_path), seed=0)
+    assert tokenizer.apply_chat_template(MESSAGES) == TOKENIZER.apply_chat_template(MESSAGES)
+    assert (tokenizer.eos_token, tokenizer.pad_token) == (END, PAD)
+    assert all((a == b).all() for a, b in zip(model.parameters(), loaded.parameters(), strict=True))
+    assert loaded.generation_config.eos_token_id == tokenizer.eos_token_id
+
+
+def test_its_size_and_its_seed() -> None:
+    import torch
+
+    state = torch.get_rng_state()
+    first, same, other = tiny_model(1), tiny_model(1), tiny_model(2)
+    assert torch.equal(state, torch.get_rng_state()), "the global generator was touched"
+    assert first.num_parameters() == 197_952
+    assert torch.equal(first.lm_head.weight, same.lm_head.weight) and not torch.equal(first.lm_head.weight, other.lm_head.weight)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"chat_template": None}, "has no chat template"),
+        ({"eos_token": None}, "has no eos_token"),
+        ({"pad_token": None}, "has no pad_token"),
+        ({"pad_token": END}, "pads with its eos_token"),
+        ({"eos_token": "<|user|>"}, "make them agree"),
+    ],
+)
+def test_tokenizers_that_would_spoil_a_run_are_refused(change: dict[str, str | None], message: str) -> None:
+    tokenizer = tiny_tokenizer()
+    for name, value in change.items():
+        setattr(tokenizer, name, value)
+    with pytest.raises(ValueError, match=message):
+        check_tokenizer(tokenizer, tiny_model(), "model")

@@ -1,0 +1,118 @@
+"""From problems to the rows that TRL trains on: expert demonstrations for SFT, prompts for GRPO."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from envs.dataset import draw, make_params
+from envs.environment import Episode, Setting
+from envs.problem import Problem, stream
+from envs.registry import load_env
+from envs.suites import problems_hash, reserved_hashes
+
+
+@dataclass(frozen=True, slots=True)
+class Mixture:
+    """Problems of one environment at several levels, mixed by weight.
+
+    Attributes:
+        env: The environment.
+        levels: Each a set of the generator's knobs; the key `weight` (default 1) is its share.
+        seed, split: Names of the random streams.
+    """
+
+    env: str
+    levels: Sequence[Mapping[str, Any]]
+    seed: int
+    split: str
+
+    def __post_init__(self) -> None:
+        if not self.levels:
+            raise ValueError(f"a mixture of {self.env} problems needs at least one level")
+        for level in self.levels:
+            if not isinstance(level, Mapping):
+                raise ValueError(f"a level is a set of knobs such as {{max_steps: 5}}, not {level!r}")
+            if float(level.get("weight", 1)) < 0:
+                raise ValueError(f"a level's weight must be at least 0, got {level!r}")
+            make_params(self.env, _knobs(level))
+
+    def problems(self, forbidden: frozenset[str] = frozenset()) -> Iterator[Problem]:
+        """The endless stream of problems; which level each comes from is drawn from a stream of its own.
+
+        Problems of the frozen suites never occur, nor those whose canonical hash is in `forbidden`.
+        """
+        barred = forbidden | reserved_hashes()
+        sources = [
+            draw(self.env, make_params(self.env, _knobs(level)), seed=self.seed, split=f"{self.split}/{i}", forbidden=barred)
+            for i, level in enumerate(self.levels)
+        ]
+        weights = [float(level.get("weight", 1)) for level in self.levels]
+        choose: random.Random = stream("mixture", self.env, self.split, self.seed)
+        while True:
+            yield next(choose.choices(sources, weights)[0])
+
+
+def held_out(env: str, levels: Sequence[Mapping[str, Any]], count: int, seed: int) -> list[Problem]:
+    """`count` different problems of each level, for evaluation: from the streams named `eval`, none of them in a frozen suite."""
+    problems: list[Problem] = []
+    for i, level in enumerate(levels):
+        taken = reserved_hashes() | {p.canonical for p in problems}
+        source = draw(env, make_params(env, _knobs(level)), seed=seed, split=f"eval/{i}", forbidden=taken, unique=True)
+        problems += [problem for problem, _ in zip(source, range(count), strict=False)]
+    return problems
+
+
+def demonstrations(problem: Problem, setting: Setting, answer: Callable[[Episode], str] | None = None) -> list[dict[str, Any]]:
+    """An episode as SFT rows of `messages`, answered by `answer`, or by the expert.
+
+    One row where the context only grows. Where the history oracle rewrites it, every turn is a row of its own, since no single
+    conversation ever stood in the context.
+    """
+    episode: Episode = load_env(problem.env).start(problem, setting)
+    rows: list[dict[str, Any]] = []
+    while not episode.over:
+        reply = {"role": "assistant", "content": answer(episode) if answer else episode.expert()}
+        row = [*episode.messages, reply]
+        if rows and rows[-1]["messages"] == row[: len(rows[-1]["messages"])]:
+            rows[-1]["messages"] = row
+        else:
+            rows.append({"messages": row})
+        episode.reply(reply["content"])
+    return rows
+
+
+def prompt_row(problem: Problem, setting: Setting) -> dict[str, Any]:
+    """A GRPO row: the prompt's messages, and the problem as JSON text for the rewards (a column must be of one type)."""
+    episode = load_env(problem.env).start(problem, setting)
+    return {"prompt": list(episode.messages), "problem": json.dumps(problem.to_json(), ensure_ascii=False)}
+
+
+def longest_reply(tokenizer: Any, problems: Sequence[Problem], setting: Setting) -> int:
+    """Tokens of the longest right reply, its terminator included; the 200 longest as text are measured."""
+    replies = sorted((load_env(p.env).start(p, setting).expert() for p in problems), key=len)[-200:]
+    return max(len(ids) for ids in tokenizer(replies, add_special_tokens=False)["input_ids"]) + 1
+
+
+def data_record(problems: Sequence[Problem], mixture: Mixture, held: Sequence[Problem]) -> dict[str, Any]:
+    """What a checkpoint's training record and card say of its data."""
+    trained = {p.canonical for p in problems}
+    return {
+        "env": mixture.env,
+        "levels": [dict(level) for level in mixture.levels],
+        "seed": mixture.seed,
+        "problems": len(problems),
+        "distinct_canonical": len(trained),
+        "hash": problems_hash(list(problems)),
+        "shared_canonical": {
+            "held_out": len(trained & {p.canonical for p in held}),
+            "frozen_suites": len(trained & reserved_hashes()),
+        },
+    }
+
+
+def _knobs(level: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in level.items() if k != "weight"}

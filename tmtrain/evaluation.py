@@ -1,0 +1,51 @@
+"""Evaluating a saved checkpoint from within a recipe, by the same code as `tmtrain eval`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from envs.problem import Problem
+from eval.backends.sampling import Sampling
+from eval.backends.transformers_backend import load_transformers
+from eval.runs import Evaluation, evaluate
+from eval.statistics import percent
+from tmtrain.data import longest_reply
+from tmtrain.launch import is_main_process
+from tmtrain.models import load_tokenizer
+from tmtrain.recipe import Recipe
+
+
+def evaluate_checkpoint(checkpoint: Path, problems: Sequence[Problem], recipe: Recipe, directory: Path) -> dict[str, Any]:
+    """Greedy evaluation on held-out problems; the first process does it, the others get an empty summary.
+
+    Replies may be half as long again as the longest right one. An interrupted evaluation of the same checkpoint goes on where it stopped.
+    """
+    if not is_main_process():
+        return {}
+    sampling = Sampling(max_tokens=longest_reply(load_tokenizer(checkpoint), problems, recipe.setting) * 3 // 2)
+    policy = load_transformers(
+        str(checkpoint), sampling, batch_size=recipe.eval_batch_size, seed=0, trust_remote_code=recipe.trust_remote_code
+    )
+    evaluation = Evaluation(problems, "held-out", recipe.setting, concurrency=4 * recipe.eval_batch_size)
+    return evaluate(policy, evaluation, directory, resume=recipe.resume)
+
+
+def before_and_after(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    """The two evaluations beside each other, overall and by horizon, as a table of percents with 95 % intervals."""
+    rows = [(name, before[key], after[key]) for key, name in _OVERALL.items()]
+    for old, new in zip(before["by_horizon"], after["by_horizon"], strict=True):
+        rows.append((f"pass rate, {old['horizon']} steps", old["success_rate"], new["success_rate"]))
+        rows.append((f"step accuracy, {old['horizon']} steps", old["step_accuracy"], new["step_accuracy"]))
+    lines = [f"{'% [95 % interval]':34}{'before GRPO':22}after GRPO"]
+    lines += [f"{name:34}{percent(old):22}{percent(new)}" for name, old, new in rows]
+    return "\n".join(lines)
+
+
+_OVERALL = {
+    "swa_uniform": "step-weighted accuracy, uniform",
+    "swa_linear": "step-weighted accuracy, linear",
+    "pass_rate": "pass rate",
+    "strict_pass_rate": "strict pass rate",
+}

@@ -1,0 +1,82 @@
+"""GRPO with rewards that the environment verifies step by step, on TRL's GRPOTrainer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from envs.problem import Problem
+from eval.backends.transformers_backend import stop_ids
+from tmtrain.data import Mixture, data_record, longest_reply, prompt_row
+from tmtrain.launch import is_main_process
+from tmtrain.models import load_for_training
+from tmtrain.provenance import read_training_record, write_training_record
+from tmtrain.recipe import GRPORecipe
+from tmtrain.rewards import PARTS, reward_functions
+from tmtrain.sft import last_checkpoint
+
+if TYPE_CHECKING:
+    from trl import GRPOConfig
+
+
+def draw_problems(env: str, recipe: GRPORecipe, config: GRPOConfig, held: Sequence[Problem]) -> tuple[Mixture, list[Problem]]:
+    """The training problems, none of them in `held` or a frozen suite, and the mixture they come from."""
+    mixture = Mixture(env, recipe.levels, config.seed, "grpo")
+    return mixture, list(islice(mixture.problems(frozenset(p.canonical for p in held)), recipe.problems))
+
+
+def check_settings(tokenizer: Any, problems: Sequence[Problem], recipe: GRPORecipe, config: GRPOConfig) -> None:
+    """Refuses what would spoil the run, before anything is trained.
+
+    Raises:
+        ValueError: Where the expert's reply to a problem would not fit into `max_completion_length`, rewards are weighed twice, or
+            sampling is cut to the likelier tokens, which biases the policy gradient.
+    """
+    if config.reward_weights is not None:
+        raise ValueError("reward_weights: the parts are weighed by 'reward', such as {step: 1, success: 0.5, format: 0.1}")
+    if config.top_p < 1 or config.top_k > 0 or config.min_p:
+        raise ValueError(
+            "top_p, top_k, min_p: rollouts must be drawn from the whole distribution, or the gradient is biased: leave them off"
+        )
+    needed = longest_reply(tokenizer, problems, recipe.setting)
+    if config.max_completion_length is not None and needed > config.max_completion_length:
+        raise ValueError(
+            f"max_completion_length: right replies need up to {needed} tokens, so {config.max_completion_length} would cut them: "
+            "raise it or lower the level"
+        )
+
+
+def train_grpo(
+    start: Path, mixture: Mixture, problems: Sequence[Problem], recipe: GRPORecipe, config: GRPOConfig, held: Sequence[Problem]
+) -> Path:
+    """Trains the model in `start` on `problems`, which `draw_problems` gave and `check_settings` passed.
+
+    Returns:
+        The checkpoint's folder, `output_dir/checkpoint`.
+    """
+    from datasets import Dataset
+    from trl import GRPOTrainer
+
+    checkpoint = Path(config.output_dir) / "checkpoint"
+    if recipe.resume and read_training_record(checkpoint):
+        return checkpoint
+    model, tokenizer = load_for_training(str(start), config.seed, trust_remote_code=recipe.trust_remote_code)
+    config.reward_weights = [float(recipe.reward.get(part, 0.0)) for part in PARTS]
+    trainer = GRPOTrainer(
+        model=model,
+        reward_funcs=reward_functions(recipe.setting, stop_ids(model, tokenizer)),
+        args=config,
+        train_dataset=Dataset.from_list([prompt_row(p, recipe.setting) for p in problems]),
+        processing_class=tokenizer,
+    )
+    trainer.train(resume_from_checkpoint=last_checkpoint(config.output_dir) if recipe.resume else None)
+    trainer.save_model(str(checkpoint))
+    if is_main_process():
+        names = ("learning_rate", "max_steps", "per_device_train_batch_size", "num_generations", "temperature", "beta", "loss_type", "seed")
+        settings = {"reward": recipe.reward, **{name: getattr(config, name) for name in names}}
+        stage = {"kind": "grpo", "model": str(start), "data": data_record(problems, mixture, held), "settings": settings}
+        write_training_record(checkpoint, style=recipe.style, stages=[*read_training_record(start).get("stages", []), stage])
+    trainer.accelerator.wait_for_everyone()
+    return checkpoint

@@ -1,0 +1,44 @@
+"""What every recipe does around its own story: one-line errors, threads, and who speaks among several processes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+
+def is_main_process() -> bool:
+    """Whether this is the first of the launched processes; true before and without any distributed set-up."""
+    return int(os.environ.get("RANK", "0")) == 0
+
+
+def say(text: str) -> None:
+    """Prints from the first process only."""
+    if is_main_process():
+        print(text, flush=True)
+
+
+def run_recipe(main: Callable[[Sequence[str]], None]) -> int:
+    """Runs a recipe's `main` on the command line's arguments; a ValueError becomes one line and exit code 2."""
+    if any(flag in sys.argv[1:] for flag in ("-h", "--help")):
+        print(sys.modules["__main__"].__doc__)
+        return 0
+    try:
+        use_all_cores()
+        main(sys.argv[1:])
+    except ValueError as error:
+        say(f"{Path(sys.argv[0]).name}: {error}")
+        return 2
+    return 0
+
+
+def use_all_cores() -> None:
+    """Shares the processor's cores out among the processes of this machine.
+
+    The launcher sets one thread a process unless its configuration says that it trains on a CPU, which halves the speed of a laptop.
+    """
+    import torch
+
+    if not torch.cuda.is_available():
+        torch.set_num_threads(max(1, len(os.sched_getaffinity(0)) // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))))

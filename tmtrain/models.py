@@ -1,0 +1,71 @@
+"""Loading what is trained: the embedded tiny model, a checkpoint folder or a model of the hub, with a tokenizer fit for training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tmtrain.tiny import tiny_model, tiny_tokenizer
+
+
+def load_for_training(name: str, seed: int, *, trust_remote_code: bool = False) -> tuple[Any, Any]:
+    """A model and its tokenizer.
+
+    Args:
+        name: `tiny` for the embedded model freshly initialised, else a checkpoint folder or a model of the hub (safetensors only).
+        seed: Of the initialisation, for `tiny`.
+        trust_remote_code: Whether code that comes with the model may run.
+
+    Raises:
+        ValueError: Where it cannot be loaded, or its tokenizer would spoil a run without a word: see `check_tokenizer`.
+    """
+    if name == "tiny":
+        return tiny_model(seed), tiny_tokenizer()
+    from transformers import AutoModelForCausalLM
+
+    tokenizer = load_tokenizer(name, trust_remote_code=trust_remote_code)
+    try:
+        model: Any = AutoModelForCausalLM.from_pretrained(name, trust_remote_code=trust_remote_code, use_safetensors=True)
+    except (OSError, ValueError, KeyError) as error:
+        raise ValueError(f"cannot load the model {name!r}: {str(error).strip().splitlines()[0]}") from None
+    check_tokenizer(tokenizer, model, name)
+    return model, tokenizer
+
+
+def training_tokenizer(name: str, *, trust_remote_code: bool = False) -> Any:
+    """The tokenizer alone of what `load_for_training` loads."""
+    return tiny_tokenizer() if name == "tiny" else load_tokenizer(name, trust_remote_code=trust_remote_code)
+
+
+def load_tokenizer(name: str | Path, *, trust_remote_code: bool = False) -> Any:
+    """The tokenizer of a checkpoint folder or a model of the hub. Raises ValueError in one line where it cannot be loaded."""
+    from transformers import AutoTokenizer
+
+    try:
+        return AutoTokenizer.from_pretrained(name, trust_remote_code=trust_remote_code)
+    except (OSError, ValueError, KeyError) as error:
+        raise ValueError(f"cannot load the tokenizer of {name}: {str(error).strip().splitlines()[0]}") from None
+
+
+def check_tokenizer(tokenizer: Any, model: Any, name: str) -> None:
+    """Refuses tokenizers whose silent defaults spoil training.
+
+    Raises:
+        ValueError: Without a chat template, a terminator or a pad token; where pad and terminator are one token (then the terminator is
+            masked and never learned); or where the terminator is not among the model's own, so generation would run past it.
+    """
+    if not tokenizer.chat_template:
+        raise ValueError(f"{name} has no chat template: set tokenizer.chat_template and save it with the model")
+    if tokenizer.eos_token_id is None:
+        raise ValueError(f"{name} has no eos_token: replies would never end; set it and save the tokenizer")
+    if tokenizer.pad_token_id is None:
+        raise ValueError(f"{name} has no pad_token: set it to a token that is not the eos_token and save the tokenizer")
+    if tokenizer.pad_token_id == tokenizer.eos_token_id:
+        raise ValueError(f"{name} pads with its eos_token, so ending a reply would never be learned: set another pad_token")
+    configured = getattr(model.generation_config, "eos_token_id", None)
+    ends = configured if isinstance(configured, list) else [configured]
+    if configured is not None and tokenizer.eos_token_id not in ends:
+        raise ValueError(
+            f"{name}: the tokenizer ends replies with token {tokenizer.eos_token_id}, the generation config with {configured}: "
+            "make them agree"
+        )

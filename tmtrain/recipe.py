@@ -1,0 +1,72 @@
+"""The fields that all recipes share, beside TRL's own configuration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from envs.environment import Setting
+
+
+@dataclass
+class Recipe:
+    """What is trained on what.
+
+    Attributes:
+        model: `tiny`, a checkpoint folder or a model of the hub.
+        style: Prompt style.
+        levels: The training mixture: each a set of the generator's knobs, with its `weight` (default 1).
+        problems: How many training problems are drawn from it.
+        eval_levels: Levels of the held-out problems.
+        eval_problems: Held-out problems a level.
+        eval_seed: Seed of the held-out streams; with `eval_levels` and `eval_problems` it fixes the problems.
+        eval_batch_size: Prompts decoded together in evaluation.
+        resume: Go on with the run in `output_dir`.
+        trust_remote_code: Run code that comes with the model.
+    """
+
+    model: str = "tiny"
+    style: str = "verbose"
+    levels: list[dict[str, Any]] = field(default_factory=list)
+    problems: int = 10_000
+    eval_levels: list[dict[str, Any]] = field(default_factory=list)
+    eval_problems: int = 200
+    eval_seed: int = 1
+    eval_batch_size: int = 64
+    resume: bool = False
+    trust_remote_code: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.levels:
+            raise ValueError("levels: give at least one level to train on, such as {max_steps: 5}")
+        if not self.eval_levels:
+            raise ValueError("eval_levels: give at least one level to evaluate on")
+        for name in ("problems", "eval_problems", "eval_batch_size"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+        self.setting = Setting(self.style)
+
+
+@dataclass
+class GRPORecipe(Recipe):
+    """Fields of the GRPO recipes.
+
+    Attributes:
+        warmup: An SFT recipe (a path relative to the working directory) that is run first and whose result is trained on.
+        reward: Weights of the reward's parts: `step` (share of correct steps), `success`, `format` (share of readable steps).
+    """
+
+    warmup: str | None = None
+    reward: dict[str, float] = field(default_factory=lambda: {"step": 1.0, "success": 0.0, "format": 0.0})
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        from tmtrain.rewards import PARTS
+
+        for name, weight in self.reward.items():
+            if name not in PARTS:
+                raise ValueError(f"reward: unknown part {name!r}; the parts are {', '.join(PARTS)}")
+            if weight < 0:
+                raise ValueError(f"reward: the weight of {name} must be at least 0, not {weight}")
+        if not any(self.reward.values()):
+            raise ValueError("reward: all weights are zero, so nothing would be learned")

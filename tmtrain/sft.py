@@ -1,0 +1,82 @@
+"""Supervised fine-tuning on the expert's demonstrations, on TRL's SFTTrainer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from envs.problem import Problem
+from tmtrain.data import Mixture, data_record, demonstrations
+from tmtrain.launch import is_main_process
+from tmtrain.models import load_for_training
+from tmtrain.provenance import read_training_record, write_training_record
+from tmtrain.recipe import Recipe
+
+if TYPE_CHECKING:
+    from trl import SFTConfig, SFTTrainer
+
+
+def train_sft(env: str, recipe: Recipe, config: SFTConfig, held: Sequence[Problem]) -> Path:
+    """Trains on demonstrations drawn apart from `held`, and saves the checkpoint that evaluation and GRPO start from.
+
+    Returns:
+        The checkpoint's folder, `output_dir/checkpoint`.
+
+    Raises:
+        ValueError: Where the data or the tokenizer would spoil the run, see `build_sft_trainer`.
+    """
+    checkpoint = Path(config.output_dir) / "checkpoint"
+    if recipe.resume and read_training_record(checkpoint):
+        return checkpoint
+    model, tokenizer = load_for_training(recipe.model, config.seed, trust_remote_code=recipe.trust_remote_code)
+    mixture = Mixture(env, recipe.levels, config.seed, "sft")
+    problems = list(islice(mixture.problems(frozenset(p.canonical for p in held)), recipe.problems))
+    rows = [row for problem in problems for row in demonstrations(problem, recipe.setting)]
+    trainer = build_sft_trainer(model, tokenizer, rows, config)
+    trainer.train(resume_from_checkpoint=last_checkpoint(config.output_dir) if recipe.resume else None)
+    trainer.save_model(str(checkpoint))
+    if is_main_process():
+        settings = {
+            k: getattr(config, k) for k in ("learning_rate", "max_steps", "num_train_epochs", "per_device_train_batch_size", "seed")
+        }
+        stage = {"kind": "sft", "model": recipe.model, "data": data_record(problems, mixture, held), "settings": settings}
+        write_training_record(checkpoint, style=recipe.style, stages=[*read_training_record(recipe.model).get("stages", []), stage])
+    trainer.accelerator.wait_for_everyone()
+    return checkpoint
+
+
+def build_sft_trainer(model: Any, tokenizer: Any, rows: Sequence[dict[str, Any]], config: SFTConfig) -> SFTTrainer:
+    """An SFTTrainer that trains assistant turns and their terminators, nothing else, and cuts no row.
+
+    Raises:
+        ValueError: Where a row is longer than `max_length`, or the terminator is not among the trained tokens.
+    """
+    from datasets import Dataset
+    from trl import SFTTrainer
+
+    # TRL would cut longer rows without a word: the length is enforced below instead.
+    limit, config.max_length = config.max_length, None
+    config.assistant_only_loss = True
+    trainer = SFTTrainer(model=model, args=config, train_dataset=Dataset.from_list(list(rows)), processing_class=tokenizer)
+    dataset: Any = trainer.train_dataset
+    longest = max(len(ids) for ids in dataset["input_ids"])
+    if limit is not None and longest > limit:
+        raise ValueError(
+            f"max_length: the longest demonstration has {longest} tokens, so {limit} would cut it: raise it or lower the level"
+        )
+    trained = [label for label in dataset[0]["labels"] if label != -100]
+    if tokenizer.eos_token_id not in trained:
+        raise ValueError(
+            f"the terminator {tokenizer.eos_token!r} is not trained, so replies would not end: "
+            "the chat template must put it inside {% generation %} … {% endgeneration %}"
+        )
+    return trainer
+
+
+def last_checkpoint(output_dir: str | None) -> str | None:
+    """The newest training checkpoint in a folder, or None."""
+    from transformers.trainer_utils import get_last_checkpoint
+
+    return get_last_checkpoint(output_dir) if output_dir and Path(output_dir).is_dir() else None
