@@ -31,7 +31,7 @@ test: check  ## the fast tests, then those that train
 	$(BIN)/pytest -m slow
 
 bench: $(STAMP)  ## costs against size, and against the published scripts' method
-	$(BIN)/python tests/bench.py
+	$(BIN)/python -m tests.bench
 
 clean:  ## remove the virtual environment and caches
 	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache *.egg-info

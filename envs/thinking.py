@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import re
 
-_TAG = re.compile(r"<[ \t]{0,3}(/?)[ \t]{0,3}(?:think|thinking|thought|thoughts|reasoning|reflection|scratchpad)[ \t]{0,3}>", re.IGNORECASE)
+_NAMES = "think(?:ing)?|thoughts?|reasoning|reflection|scratchpad"
+#: `<think>`, `</thinking >`, `<|begin_of_thought|>`, `[THINK]`, `◁/think▷` and their like; a group has matched in closing tags.
+_TAG = re.compile(
+    rf"(?i:<\|?\s{{0,3}}(?:begin_of_|(/|end_of_))?\s{{0,3}}(?:{_NAMES})\s{{0,3}}\|?>|◁(/)?think▷)|\[(/)?THINK\]",
+)
 
 
 def blank_thinking(text: str) -> str:
@@ -17,7 +21,7 @@ def blank_thinking(text: str) -> str:
     shown = 0  # where the text that is not thinking goes on
     opened: int | None = None
     for tag in _TAG.finditer(text):
-        if not tag.group(1):
+        if tag.lastindex is None:
             if opened is None:
                 opened = tag.start()
             continue

@@ -21,16 +21,21 @@ def step_accuracy_figure(summaries: Mapping[str, Mapping[str, Any]]) -> Figure:
     return _curves(curves, "step", "step accuracy (%)")
 
 
-def horizon_figure(summaries: Mapping[str, Mapping[str, Any]]) -> Figure:
-    """Success rate against the horizon, one line a run, with its 95 % band (figure 3 of LUMINA)."""
+def horizon_figure(summaries: Mapping[str, Mapping[str, Any]]) -> Figure | None:
+    """Success rate against the horizon, one line a run, with its 95 % band (figure 3 of LUMINA).
+
+    Horizons with fewer than ten episodes are left out; None where fewer than two remain.
+    """
     curves = {
         name: [
             (level["horizon"], rate["value"], rate["low"], rate["high"])
             for level in summary["by_horizon"]
-            if (rate := level["success_rate"])["value"] is not None
+            if (rate := level["success_rate"])["value"] is not None and level["episodes"] >= 10
         ]
         for name, summary in summaries.items()
     }
+    if len({point[0] for points in curves.values() for point in points}) < 2:
+        return None
     return _curves(curves, "steps of the true trace", "pass rate (%)")
 
 

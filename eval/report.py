@@ -54,8 +54,8 @@ def write_report(runs: Sequence[Run], directory: str | Path) -> Path:
     (directory / "plots").mkdir(parents=True, exist_ok=True)
     summaries = {run.name: run.summary for run in runs}
     figures = {"step_accuracy": step_accuracy_figure(summaries)}
-    if any(len(s["by_horizon"]) > 1 for s in summaries.values()):
-        figures["horizon"] = horizon_figure(summaries)
+    if (by_horizon := horizon_figure(summaries)) is not None:
+        figures["horizon"] = by_horizon
     images = {}
     for name, figure in figures.items():
         data = io.BytesIO()

@@ -16,6 +16,7 @@ from tqdm import tqdm
 
 from envs.environment import Setting
 from envs.problem import Problem
+from envs.registry import load_env
 from envs.suites import problems_hash
 from envs.verdict import VERIFIER_VERSION
 from eval.episodes import Policy, Task, play_all
@@ -43,6 +44,11 @@ class Evaluation:
     samples: int = 1
     seed: int = 0
     concurrency: int = 256
+
+    def __post_init__(self) -> None:
+        """Raises ValueError where an environment does not take the setting, before anything is written or paid for."""
+        for problem in {p.env: p for p in self.problems}.values():
+            load_env(problem.env).start(problem, self.setting)
 
 
 def evaluate(

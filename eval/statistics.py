@@ -81,6 +81,8 @@ def bootstrap(statistic: Callable[[np.ndarray], np.ndarray], clusters: Sequence[
     value = float(statistic(np.ones((1, len(clusters))))[0])
     if math.isnan(value):
         return Rate(None, None, None, 0)
+    if len(set(clusters)) == 1:  # one problem says nothing about the others
+        return Rate(value, 0.0, 1.0, 1)
     values = statistic(resample(clusters) if weights is None else weights)
     tail = (1 - CONFIDENCE) / 2
     low, high = np.nanquantile(values, [tail, 1 - tail])

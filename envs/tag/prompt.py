@@ -90,4 +90,6 @@ def _example() -> TagSystem:
 
 
 def _joined(system: TagSystem, word: Word) -> str:
-    return ("" if all(len(s) == 1 for s in system.alphabet) else ",").join(word)
+    if all(len(s) == 1 for s in system.alphabet):
+        return "".join(word)
+    return (" " if any("," in s for s in system.alphabet) else ",").join(word)

@@ -51,8 +51,11 @@ _NAMED = {
     "to": "→", "rightarrow": "→", "Rightarrow": "→", "implies": "→", "longrightarrow": "→", "ldots": "…", "dots": "…", "cdots": "…",
 }  # fmt: skip
 _MARK = re.compile(r"<[ /]{0,2}(?:halt|stop|end|eos)[^<>\[\]]{0,40}>|\((?:halt|halted|halts|stop|stopped|end)\)", re.IGNORECASE)
-_NOISE = frozenset(" \t\r\n\f\v,;\"'`*_~|{}()<>$\\-–—→·⟨⟩«»")
-_EMPTY = re.compile(r"^[\W_]*(?:empty|∅|nothing|\\emptyset|\\varnothing)(?:[ _](?:queue|word|string))?[\W_]*$", re.IGNORECASE)
+_NOISE = frozenset(" \t\r\n\f\v,;\"'`*_~|{}()<>$\\-–—·⋅⟨⟩«»")
+_EMPTY = re.compile(
+    r"[\W_]*(?:(?:now )?empty(?:[ _](?:queue|word|string))?|∅|nothing|\\emptyset|\\varnothing|ε|λ|\\(?:var)?epsilon|\\lambda)[\W_]*",
+    re.IGNORECASE,
+)
 
 
 class Alphabet:
@@ -60,7 +63,7 @@ class Alphabet:
 
     def __init__(self, symbols: Sequence[str]) -> None:
         self.symbols = frozenset(symbols)
-        self._chars = frozenset("".join(symbols))
+        self.chars = frozenset("".join(symbols))
         self._lengths = sorted({len(s) for s in symbols}, reverse=True)
 
     def normalised(self, text: str) -> str:
@@ -72,14 +75,16 @@ class Alphabet:
             return text
         table: dict[int, str] = {}
         for char in set(text):
-            if char.isascii() or char in self._chars:
+            if char.isascii() or char in self.chars:
+                continue
+            if unicodedata.decomposition(char).startswith("<super>"):  # a power is no symbol
                 continue
             plain = _INVISIBLE.get(char) or _PUNCTUATION.get(char) or unicodedata.normalize("NFKC", char)
             if len(plain) != 1:
                 continue
-            if plain not in self._chars:
+            if plain not in self.chars:
                 other = _LOOKALIKES.get(char, _LOOKALIKES.get(plain, ""))
-                if other in self._chars or (other and not other.isalpha()):
+                if other in self.chars or (other and not other.isalpha()):
                     plain = other
             if plain != char:
                 table[ord(char)] = plain
@@ -87,7 +92,7 @@ class Alphabet:
 
     def delatexed(self, text: str) -> str:
         """`text` with LaTeX commands replaced by what they show; lengths may change."""
-        if "\\" not in text:
+        if "\\" not in text or "\\" in self.chars:
             return text
 
         def shown(match: re.Match[str]) -> str:
@@ -109,15 +114,19 @@ class Alphabet:
         plain = tuple(text.split())
         if self.symbols.issuperset(plain):
             return plain
-        text = _MARK.sub(" ", self.delatexed(text))
-        if _EMPTY.match(text):
-            return ()
+        text = self.delatexed(text)
+        if ("<" in text or "(" in text) and self.chars.isdisjoint("<("):
+            text = _MARK.sub(" ", text)
         word = self._spelled(text)
         if word is None and "&" in text:
             word = self._spelled(html.unescape(text))
+        if word is None and _EMPTY.fullmatch(text):
+            return ()
         return word
 
     def _spelled(self, text: str) -> Word | None:
+        if ("->" in text or "=>" in text or "<-" in text) and self.chars.isdisjoint("<>"):
+            return None  # a rule, or the way from one state to another
         word: list[str] = []
         at, size = 0, len(text)
         while at < size:

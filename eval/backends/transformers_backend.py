@@ -88,14 +88,17 @@ class TransformersPolicy(Policy):
         room = self.sampling.max_tokens if self._context is None else min(self.sampling.max_tokens, self._context - width)
         ids = torch.tensor([[self._pad] * (width - len(p)) + p for p in prompts], device=self.model.device)
         mask = torch.tensor([[0] * (width - len(p)) + [1] * len(p) for p in prompts], device=self.model.device)
-        was_training = self.model.training
+        # What a config passed to `generate` leaves unset is filled in from the model's own, so that one is replaced for the call.
+        was_training, own_config = self.model.training, self.model.generation_config
         self.model.eval()
+        self.model.generation_config = self._config(max(room, 1))
         self._calls += 1
         devices = [self.model.device] if self.model.device.type == "cuda" else []
         with torch.random.fork_rng(devices=devices), torch.inference_mode():
             torch.manual_seed(self._seed * 1_000_003 + self._calls)
-            out = self.model.generate(input_ids=ids, attention_mask=mask, generation_config=self._config(max(room, 1)))
+            out = self.model.generate(input_ids=ids, attention_mask=mask)
         self.model.train(was_training)
+        self.model.generation_config = own_config
         return [self._reply(row) for row in out[:, width:].tolist()]
 
     def _reply(self, tokens: list[int]) -> tuple[list[int], bool]:

@@ -1,0 +1,98 @@
+"""Costs against size, and against the published scripts' method, in one run: `make bench`.
+
+Ratios within one run are what to look at; absolute figures depend on the machine and what else it does.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from collections.abc import Callable
+from itertools import islice
+
+from envs.dataset import draw, make_params
+from envs.environment import Setting
+from envs.registry import load_env
+from envs.suites import load_suite
+from envs.tag.system import TagSystem, simulate
+from envs.tag.verify import verify_reply
+
+
+def seconds(work: Callable[[], object], least: float = 0.3) -> float:
+    """The best time of one call, over repetitions that take `least` seconds in all."""
+    best, spent = float("inf"), 0.0
+    while spent < least:
+        start = time.perf_counter()
+        work()
+        best, spent = min(best, time.perf_counter() - start), spent + time.perf_counter() - start
+    return best
+
+
+def row(name: str, value: str, note: str = "") -> None:
+    print(f"{name:58}{value:>18}  {note}")
+
+
+def long_problem(steps: int) -> TagSystem:
+    """A system that grows by one symbol a step."""
+    rules = {"A": tuple("BAC"), "B": tuple("CBA"), "C": tuple("ACB")}
+    return TagSystem(2, tuple("ABC"), rules, tuple("ABCA"), steps)
+
+
+def bracket_only_score(reply: str, states: list[str]) -> list[bool]:
+    """The published scorer's method on well-formed replies: split at headers, first bracket of each part."""
+    parts = re.split(r"### step (\d+):", reply)
+    stated = {int(n): (m.group(1).replace(" ", "") if (m := re.search(r"Queue State: \[(.*?)\]", body)) else None) for n, body in zip(parts[1::2], parts[2::2], strict=True)}
+    return [stated.get(i) == state for i, state in enumerate(states)]
+
+
+def main() -> None:
+    row("what", "figure", "against")
+    env = load_env("tag")
+
+    count = 300
+    cost = seconds(lambda: list(islice(draw("tag", make_params("tag", {}), seed=0, split="bench"), count)))
+    row("generate, checked and hashed", f"{count / cost:,.0f} problems/s")
+
+    def bare_generation() -> None:
+        rng = random.Random(0)
+        for _ in range(count):
+            rules = {s: "".join(rng.choices("ABCDE", k=rng.randint(1, 5))) for s in "ABCDE"}
+            queue = "".join(rng.choices("ABCDE", k=rng.randint(2, 9)))
+            states = [queue]
+            while len(queue) >= 2 and len(states) < 31:
+                queue = queue[2:] + rules[queue[0]]
+                states.append(queue)
+
+    peer = seconds(bare_generation)
+    row("  the published method: strings, no hash", f"{count / peer:,.0f} problems/s", f"ours takes {cost / peer:.1f} times as long")
+
+    base = None
+    for steps in (1_000, 4_000, 16_000, 64_000):
+        cost = seconds(lambda s=steps: simulate(long_problem(s))) / steps
+        base = base or cost
+        row(f"simulate {steps:,} steps", f"{1 / cost:,.0f} steps/s", f"cost a step {cost / base:.2f} of that at 1,000")
+
+    problems = load_suite("tmbench-v1").problems()
+    systems = [TagSystem.from_payload(p.payload) for p in problems]
+    traces = [simulate(s) for s in systems]
+    replies = []
+    for p in problems:
+        episode = env.start(p, Setting())
+        replies.append(episode.expert())
+    cost = seconds(lambda: [verify_reply(s, t, r) for s, t, r in zip(systems, traces, replies, strict=True)])
+    row("read and check the suite's right replies", f"{100 / cost:,.0f} replies/s", f"{sum(map(len, replies)) / cost / 1e6:.1f} MB/s")
+    truth = [["".join(q) for q in t.states()] for t in traces]
+    peer = seconds(lambda: [bracket_only_score(r, t) for r, t in zip(replies, truth, strict=True)])
+    row("  the published method on the same", f"{100 / peer:,.0f} replies/s", f"ours takes {cost / peer:.1f} times as long")
+
+    base = None
+    for states in (250, 1_000, 4_000):
+        reply = "\n".join(f"### step {i}:\n- Queue State: {' '.join('ABCDE'[(i + j) % 5] for j in range(16))}" for i in range(states))
+        cost = seconds(lambda r=reply: verify_reply(systems[0], traces[0], r)) / len(reply)
+        base = base or cost
+        row(f"read {states:,} unbracketed states ({len(reply) / 1e3:,.0f} kB)", f"{cost * len(reply) * 1e3:,.1f} ms", f"cost a character {cost / base:.2f} of that at 250")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+"""The recipes as users launch them, shortened: every artefact is looked at, not only the exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("trl")
+
+from huggingface_hub import ModelCard
+
+from tmtrain.cli import main
+
+pytestmark = pytest.mark.slow
+
+SFT = """
+include: {root}/recipes/tag/tiny_sft.yaml
+levels: [{{max_steps: 1}}, {{max_steps: 2}}]
+eval_levels: [{{max_steps: 2, min_horizon: 2}}]
+problems: 600
+max_steps: 12
+eval_problems: 8
+warmup_steps: 2
+logging_steps: 4
+"""
+GRPO = """
+include: {root}/recipes/tag/tiny_grpo.yaml
+warmup: {folder}/sft.yaml
+levels: [{{max_steps: 2, min_horizon: 2}}]
+eval_levels: [{{max_steps: 2, min_horizon: 2}}]
+problems: 64
+max_steps: 2
+per_device_train_batch_size: 8
+num_generations: 4
+max_completion_length: 96
+eval_problems: 8
+logging_steps: 1
+"""
+
+
+def launch(root: Path, recipe: str, *arguments: str, config: str = "cpu.yaml") -> subprocess.CompletedProcess[str]:
+    """`accelerate launch` on one thread a process: two were found slower than one under contention."""
+    return subprocess.run(
+        [sys.executable, "-m", "accelerate.commands.launch", "-q", "--config_file", f"accelerate_configs/{config}", f"recipes/{recipe}", *arguments],
+        cwd=root, capture_output=True, text=True, timeout=900, env={**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"},
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def recipes(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
+    folder = tmp_path_factory.mktemp("recipes")
+    (folder / "sft.yaml").write_text(SFT.format(root=root))
+    (folder / "grpo.yaml").write_text(GRPO.format(root=root, folder=folder))
+    return folder
+
+
+@pytest.fixture(scope="module", params=["cpu.yaml", "ddp_cpu.yaml"])
+def finished(request: pytest.FixtureRequest, recipes: Path, root: Path) -> tuple[Path, str, int]:
+    """The whole GRPO recipe with one process and with two; output folder, what it printed, number of processes."""
+    output = recipes / request.param.removesuffix(".yaml")
+    done = launch(root, "grpo_tag.py", "--config", str(recipes / "grpo.yaml"), "--output_dir", str(output), config=request.param)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return output, done.stdout, 2 if "ddp" in request.param else 1
+
+
+def test_the_whole_story_leaves_everything_behind(finished: tuple[Path, str, int], capsys: pytest.CaptureFixture[str]) -> None:
+    output, printed, processes = finished
+    assert "before GRPO" in printed and printed.count("after GRPO") == 1, "one process speaks"
+    for run in ("eval_before", "eval_after"):
+        assert len((output / run / "samples.jsonl").read_text().splitlines()) == 8
+        assert json.loads((output / run / "summary.json").read_text())["episodes"] == 8
+    before, after = (json.loads((output / run / "manifest.json").read_text())["policy"] for run in ("eval_before", "eval_after"))
+    assert before["weights"] != after["weights"], "training changed nothing"
+    record = json.loads((output / "checkpoint" / "tmtrain.json").read_text())
+    assert [s["kind"] for s in record["stages"]] == ["sft", "grpo"] and record["style"] == "compact"
+    assert all(s["data"]["shared_canonical"] == {"held_out": 0, "frozen_suites": 0} for s in record["stages"])
+    card = ModelCard.load(output / "checkpoint" / "README.md")
+    summary = json.loads((output / "eval_after" / "summary.json").read_text())
+    assert {r.metric_type: r.metric_value for r in card.data.eval_results}["swa_uniform"] == summary["swa_uniform"]["value"]
+    assert (output / "report.html").is_file() and list(output.glob("**/events.out.tfevents*")), "no report or no TensorBoard log"
+    # The product's own command on the saved model gives the recipe's own verdicts.
+    problems = output / "problems.jsonl"
+    samples = [json.loads(line) for line in (output / "eval_after" / "samples.jsonl").read_text().splitlines()]
+    problems.write_text("".join(json.dumps(s["problem"]) + "\n" for s in samples))
+    arguments = ["--problems", str(problems), "--max-tokens", "60", "-o", str(output / "again"), "--json"]
+    assert main(["eval", str(output / "checkpoint"), *arguments]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert again["swa_uniform"]["value"] == pytest.approx(summary["swa_uniform"]["value"], abs=0.1)
+    assert json.loads((output / "again" / "manifest.json").read_text())["setting"]["style"] == "compact", "the checkpoint's own style"
+
+
+def test_a_finished_run_resumes_to_the_same_end(finished: tuple[Path, str, int], recipes: Path, root: Path) -> None:
+    output, _, processes = finished
+    if processes == 2:
+        pytest.skip("one process shows it")
+    weights = (output / "checkpoint" / "model.safetensors").read_bytes()
+    done = launch(root, "grpo_tag.py", "--config", str(recipes / "grpo.yaml"), "--output_dir", str(output), "--resume")
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert (output / "checkpoint" / "model.safetensors").read_bytes() == weights
+
+
+def test_the_sft_recipe_alone(recipes: Path, root: Path) -> None:
+    done = launch(root, "sft_tag.py", "--config", str(recipes / "sft.yaml"), "--output_dir", str(recipes / "sft"))
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "model card" in done.stdout and (recipes / "sft" / "checkpoint" / "README.md").is_file()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--lerning_rate", "1"], "unknown field 'lerning_rate': did you mean 'learning_rate'?"),
+        (["--max_completion_length", "20"], "max_completion_length: right replies need up to"),
+        (["--top_p", "0.9"], "rollouts must be drawn from the whole distribution"),
+        (["--num_generations", "3"], "num_generations"),
+        (["--levels", "[{max_stebs: 2}]"], "did you mean 'max_steps'?"),
+        (["--config", "/nowhere.yaml"], "cannot read the recipe"),
+    ],
+)
+def test_mistakes_end_before_anything_is_trained(arguments: list[str], message: str, recipes: Path, root: Path, tmp_path: Path) -> None:
+    config = [] if "--config" in arguments else ["--config", str(recipes / "grpo.yaml")]
+    done = subprocess.run(
+        [sys.executable, "recipes/grpo_tag.py", *config, "--output_dir", str(tmp_path / "out"), *arguments],
+        cwd=root, capture_output=True, text=True, timeout=300, env={**os.environ, "PYTHONPATH": str(root)},
+    )  # fmt: skip
+    assert done.returncode == 2, done.stderr[-3000:]
+    assert message in done.stdout + done.stderr and "Traceback" not in done.stderr
+    assert not (tmp_path / "out" / "warmup").exists()
