@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from envs.thinking import blank_thinking
 
@@ -15,15 +15,17 @@ LONGEST_BLOCK = 20_000
 
 
 class Action(NamedTuple):
-    """One call. Equal actions are written alike, whichever way the reply gave the arguments."""
+    """One call; the arguments are whole numbers and text. Equal actions are written alike, whichever way the reply gave the arguments."""
 
     name: str
-    args: tuple[int | str, ...] = ()
+    args: tuple[Any, ...] = ()
 
     def __str__(self) -> str:
         """The canonical writing: positional arguments, text in double quotes, e.g. `get_children("n3")`."""
-        return f"{self.name}({', '.join([json.dumps(a, ensure_ascii=False) for a in self.args])})"
+        return f"{self.name}({', '.join([_quoted(a) if isinstance(a, str) else str(a) for a in self.args])})"
 
+
+_quoted = json.JSONEncoder(ensure_ascii=False).encode
 
 DONE = Action("done")
 

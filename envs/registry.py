@@ -17,6 +17,10 @@ from envs.environment import Environment
 
 _BUILT_IN = {
     "tag": "envs.tag.environment:TagEnvironment",
+    "listworld": "envs.listworld:ListWorld",
+    "treeworld": "envs.treeworld:TreeWorld",
+    "gridworld": "envs.gridworld:GridWorld",
+    "tagworld": "envs.tagworld:TagWorld",
 }
 
 

@@ -73,7 +73,7 @@ class Game(ABC, Generic[State]):
 
     @abstractmethod
     def legal(self, state: State) -> Sequence[Action]:
-        """The actions that are not refused, `DONE` among them, in a fixed order. Where they are endless, the right ones and plausible slips."""
+        """The actions that are not refused, `DONE` among them, in a fixed order; of endless ones, the optimal and likely slips."""
 
     @abstractmethod
     def statement(self, style: str) -> str:
@@ -152,7 +152,7 @@ class World(Environment):
 
     def problem(self, payload: Mapping[str, Any], *, split: str = "", id: str | None = None) -> Problem:
         """See `Environment.problem`. `horizon` is T*, the expert's actions with `done()`, and 0 where the goal is out of reach."""
-        budget, game = self._read(payload)
+        budget, game = self._parsed(payload)
         horizon, cost = best(game)
         fields = game.fields()
         if budget is None:
@@ -169,10 +169,15 @@ class World(Environment):
         return self.problem({**fields, "budget": turn_budget(cost, params.budget_factor, params.budget_slack)}, split=split)
 
     def start(self, problem: Problem, setting: Setting) -> WorldEpisode:
-        budget, game = self._read(problem.payload)
-        return WorldEpisode(self, game, setting, budget or turn_budget(problem.horizon), opening(self, setting))
+        game, budget = self.read(problem)
+        return WorldEpisode(self, game, setting, budget, opening(self, setting))
 
-    def _read(self, payload: Mapping[str, Any]) -> tuple[int | None, Game[Any]]:
+    def read(self, problem: Problem) -> tuple[Game[Any], int]:
+        """The rules of a problem and its budget."""
+        budget, game = self._parsed(problem.payload)
+        return game, budget or turn_budget(problem.horizon)
+
+    def _parsed(self, payload: Mapping[str, Any]) -> tuple[int | None, Game[Any]]:
         fields = dict(payload)
         budget = fields.pop("budget", None)
         if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int) or budget < 1):
@@ -182,7 +187,7 @@ class World(Environment):
 
 def turn_budget(least: int, factor: float = BUDGET_FACTOR, slack: int = BUDGET_SLACK) -> int:
     """The budget where an optimal policy needs `least`, with `done()` counted as 1 (LUMINA, section 4.1)."""
-    return math.ceil(factor * least) + slack
+    return math.ceil(factor * least - 1e-9) + slack  # 1.1 * 50 is a hair above 55
 
 
 def best(game: Game[Any]) -> tuple[int, int]:
@@ -193,6 +198,8 @@ def best(game: Game[Any]) -> tuple[int, int]:
         return 0, 0
     while optimal[0] != DONE:
         outcome = game.act(state, optimal[0])
+        if outcome.state == state:
+            raise RuntimeError(f"{type(game).__name__}: {optimal[0]} is called optimal in {state}, but changes nothing")
         state, actions, cost = outcome.state, actions + 1, cost + outcome.cost
         optimal = game.optimal(state)
     return actions, cost
@@ -206,7 +213,8 @@ def check_fields(fields: Mapping[str, Any], needed: Collection[str], optional: C
         raise ValueError(f"unknown field {unknown[0]!r}: the fields are {', '.join([*needed, *optional])}, budget")
 
 
-def check_value(value: Any, where: str) -> None:
-    """Raises ValueError where `value` is no whole number or text, the values that nodes and list elements may have."""
-    if isinstance(value, bool) or not isinstance(value, (int, str)):
-        raise ValueError(f"{where} must be a whole number or text, not {value!r}")
+def check_values(values: Collection[Any], where: str) -> None:
+    """Raises ValueError where some value is no whole number or text, which nodes and list elements must be."""
+    if not set(map(type, values)) <= {int, str}:
+        strange = next(v for v in values if type(v) not in (int, str))
+        raise ValueError(f"{where} must be whole numbers or text, not {strange!r}")
