@@ -30,7 +30,8 @@ check: $(STAMP)  ## lint, types and the fast tests (under three minutes)
 test: check  ## the fast tests, then those that train
 	$(BIN)/pytest -m slow
 
-bench: $(STAMP)  ## costs against size, and against the published scripts' method
+bench: $(STAMP)  ## costs against size and against peers, which are installed first
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	$(BIN)/python -m tests.bench
 
 clean:  ## remove the virtual environment and caches

@@ -29,13 +29,13 @@ def main(argv: Sequence[str]) -> None:
     from tmtrain.evaluation import before_and_after, evaluate_checkpoint
     from tmtrain.grpo import check_settings, draw_problems, train_grpo
     from tmtrain.models import training_tokenizer
-    from tmtrain.recipe import GRPORecipe, Recipe
+    from tmtrain.recipe import GRPORecipe, SFTRecipe
     from tmtrain.sft import train_sft
 
     recipe, config = make_configs(read_settings(argv, DEFAULT), GRPORecipe, GRPOConfig)
     output = Path(config.output_dir)
     warmup = {**read_file(Path(recipe.warmup)), "output_dir": str(output / "warmup"), "resume": recipe.resume} if recipe.warmup else {}
-    sft_recipe, sft_config = make_configs(warmup, Recipe, SFTConfig) if warmup else (None, None)
+    sft_recipe, sft_config = make_configs(warmup, SFTRecipe, SFTConfig) if warmup else (None, None)
     start = Path(recipe.model)
     held = held_out("tag", recipe.eval_levels, recipe.eval_problems, recipe.eval_seed)
     mixture, problems = draw_problems("tag", recipe, config, held)

@@ -3,7 +3,7 @@
   accelerate launch recipes/sft_tag.py                                          the embedded tiny model
   accelerate launch recipes/sft_tag.py --config recipes/tag/tiny_sft.yaml --learning_rate 1e-3
 
-Every field of `tmtrain.recipe.Recipe` and of TRL's SFTConfig can stand in the file and on the command line.
+Every field of `tmtrain.recipe.SFTRecipe` and of TRL's SFTConfig can stand in the file and on the command line.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ def main(argv: Sequence[str]) -> None:
     from tmtrain.config import make_configs, read_settings
     from tmtrain.data import held_out
     from tmtrain.evaluation import evaluate_checkpoint
-    from tmtrain.recipe import Recipe
+    from tmtrain.recipe import SFTRecipe
     from tmtrain.sft import train_sft
 
-    recipe, config = make_configs(read_settings(argv, DEFAULT), Recipe, SFTConfig)
+    recipe, config = make_configs(read_settings(argv, DEFAULT), SFTRecipe, SFTConfig)
     held = held_out("tag", recipe.eval_levels, recipe.eval_problems, recipe.eval_seed)
     checkpoint = train_sft("tag", recipe, config, held)
     run = Path(config.output_dir) / "eval"

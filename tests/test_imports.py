@@ -18,13 +18,21 @@ def test_nothing_imports_against_the_arrow(layer: str, root: Path) -> None:
     above = {*LAYERS[LAYERS.index(layer) + 1 :], "recipes"}
     for file in (root / layer).rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
-            names = [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            names = (
+                [a.name for a in node.names]
+                if isinstance(node, ast.Import)
+                else [node.module or ""]
+                if isinstance(node, ast.ImportFrom)
+                else []
+            )
             assert not {n.split(".")[0] for n in names} & above, f"{file} imports {names}"
 
 
 def test_importing_every_module_of_envs_and_eval_loads_nothing_heavy(root: Path) -> None:
     modules = [
-        ".".join(f.relative_to(root).with_suffix("").parts).removesuffix(".__init__") for layer in ("envs", "eval") for f in (root / layer).rglob("*.py")
+        ".".join(f.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
+        for layer in ("envs", "eval")
+        for f in (root / layer).rglob("*.py")
     ]
     code = f"import sys\nfor m in {modules!r}: __import__(m)\nprint([m for m in {HEAVY!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root)
@@ -39,7 +47,11 @@ def test_help_imports_neither_numpy_nor_anything_heavy(root: Path) -> None:
 
 def test_no_import_circle(root: Path) -> None:
     """Top-level imports among the project's modules form no circle (imports inside functions are deliberate and late)."""
-    files = {".".join(f.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): f for layer in LAYERS for f in (root / layer).rglob("*.py")}
+    files = {
+        ".".join(f.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): f
+        for layer in LAYERS
+        for f in (root / layer).rglob("*.py")
+    }
     graph: dict[str, set[str]] = {}
     for module, file in files.items():
         targets: set[str] = set()

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from envs.environment import Setting
 
 
 @dataclass
 class Recipe:
-    """What is trained on what.
+    """What every recipe says.
 
     Attributes:
         model: `tiny`, a checkpoint folder or a model of the hub.
         style: Prompt style.
-        levels: The training mixture: each a set of the generator's knobs, with its `weight` (default 1).
-        problems: How many training problems are drawn from it.
-        eval_levels: Levels of the held-out problems.
+        eval_levels: Levels of the held-out problems; a level is a set of the generator's knobs, such as `{max_steps: 5}`.
         eval_problems: Held-out problems a level.
         eval_seed: Seed of the held-out streams; with `eval_levels` and `eval_problems` it fixes the problems.
         eval_batch_size: Prompts decoded together in evaluation.
@@ -27,8 +25,6 @@ class Recipe:
 
     model: str = "tiny"
     style: str = "verbose"
-    levels: list[dict[str, Any]] = field(default_factory=list)
-    problems: int = 10_000
     eval_levels: list[dict[str, Any]] = field(default_factory=list)
     eval_problems: int = 200
     eval_seed: int = 1
@@ -37,14 +33,48 @@ class Recipe:
     trust_remote_code: bool = False
 
     def __post_init__(self) -> None:
-        if not self.levels:
-            raise ValueError("levels: give at least one level to train on, such as {max_steps: 5}")
         if not self.eval_levels:
-            raise ValueError("eval_levels: give at least one level to evaluate on")
-        for name in ("problems", "eval_problems", "eval_batch_size"):
+            raise ValueError("eval_levels: give at least one level to evaluate on, such as {max_steps: 5}")
+        for name in ("eval_problems", "eval_batch_size"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
         self.setting = Setting(self.style)
+
+
+@dataclass
+class Stage:
+    """A part of the training data.
+
+    Attributes:
+        levels: The mixture: each a set of the generator's knobs, with its `weight` (default 1).
+        problems: How many problems are drawn from it.
+    """
+
+    levels: list[dict[str, Any]]
+    problems: int
+    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}  # a misspelt field is an error here too
+
+    def __post_init__(self) -> None:
+        if not self.levels:
+            raise ValueError("levels: give at least one level to train on, such as {max_steps: 5}")
+        if self.problems < 1:
+            raise ValueError(f"problems must be at least 1, not {self.problems}")
+
+
+@dataclass
+class SFTRecipe(Recipe):
+    """Fields of the SFT recipes.
+
+    Attributes:
+        stages: What is trained on, one stage after the other: a curriculum where there are several.
+    """
+
+    stages: list[Stage] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.stages:
+            raise ValueError("stages: give at least one stage to train on, such as {levels: [{max_steps: 5}], problems: 1000}")
 
 
 @dataclass
@@ -52,15 +82,19 @@ class GRPORecipe(Recipe):
     """Fields of the GRPO recipes.
 
     Attributes:
+        levels, problems: What is trained on, see `Stage`.
         warmup: An SFT recipe (a path relative to the working directory) that is run first and whose result is trained on.
         reward: Weights of the reward's parts: `step` (share of correct steps), `success`, `format` (share of readable steps).
     """
 
+    levels: list[dict[str, Any]] = field(default_factory=list)
+    problems: int = 1000
     warmup: str | None = None
     reward: dict[str, float] = field(default_factory=lambda: {"step": 1.0, "success": 0.0, "format": 0.0})
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        Stage(self.levels, self.problems)
         from tmtrain.rewards import PARTS
 
         for name, weight in self.reward.items():

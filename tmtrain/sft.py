@@ -12,13 +12,13 @@ from tmtrain.data import Mixture, data_record, demonstrations
 from tmtrain.launch import is_main_process
 from tmtrain.models import load_for_training
 from tmtrain.provenance import read_training_record, write_training_record
-from tmtrain.recipe import Recipe
+from tmtrain.recipe import SFTRecipe
 
 if TYPE_CHECKING:
     from trl import SFTConfig, SFTTrainer
 
 
-def train_sft(env: str, recipe: Recipe, config: SFTConfig, held: Sequence[Problem]) -> Path:
+def train_sft(env: str, recipe: SFTRecipe, config: SFTConfig, held: Sequence[Problem]) -> Path:
     """Trains on demonstrations drawn apart from `held`, and saves the checkpoint that evaluation and GRPO start from.
 
     Returns:
@@ -31,18 +31,22 @@ def train_sft(env: str, recipe: Recipe, config: SFTConfig, held: Sequence[Proble
     if recipe.resume and read_training_record(checkpoint):
         return checkpoint
     model, tokenizer = load_for_training(recipe.model, config.seed, trust_remote_code=recipe.trust_remote_code)
-    mixture = Mixture(env, recipe.levels, config.seed, "sft")
-    problems = list(islice(mixture.problems(frozenset(p.canonical for p in held)), recipe.problems))
-    rows = [row for problem in problems for row in demonstrations(problem, recipe.setting)]
+    barred = frozenset(p.canonical for p in held)
+    mixtures = [Mixture(env, stage.levels, config.seed, f"sft/{i}") for i, stage in enumerate(recipe.stages)]
+    problems = [list(islice(m.problems(barred), stage.problems)) for m, stage in zip(mixtures, recipe.stages, strict=True)]
+    rows = [row for part in problems for problem in part for row in demonstrations(problem, recipe.setting)]
+    config.train_sampling_strategy = "sequential"  # drawn at random already, and the stages' order is a curriculum
     trainer = build_sft_trainer(model, tokenizer, rows, config)
     trainer.train(resume_from_checkpoint=last_checkpoint(config.output_dir) if recipe.resume else None)
     trainer.save_model(str(checkpoint))
     if is_main_process():
-        settings = {
-            k: getattr(config, k) for k in ("learning_rate", "max_steps", "num_train_epochs", "per_device_train_batch_size", "seed")
-        }
-        stage = {"kind": "sft", "model": recipe.model, "data": data_record(problems, mixture, held), "settings": settings}
-        write_training_record(checkpoint, style=recipe.style, stages=[*read_training_record(recipe.model).get("stages", []), stage])
+        names = ("learning_rate", "max_steps", "num_train_epochs", "per_device_train_batch_size", "seed")
+        settings = {name: getattr(config, name) for name in names}
+        stages = [
+            {"kind": "sft", "model": recipe.model, "data": data_record(part, mixture, held), "settings": settings}
+            for part, mixture in zip(problems, mixtures, strict=True)
+        ]
+        write_training_record(checkpoint, style=recipe.style, stages=[*read_training_record(recipe.model).get("stages", []), *stages])
     trainer.accelerator.wait_for_everyone()
     return checkpoint
 

@@ -19,7 +19,9 @@ EVALUATION = Evaluation(PROBLEMS, "test", Setting(), concurrency=4)
 
 
 def record(key: str, ending: Ending = Ending.WRONG) -> EpisodeRecord:
-    return EpisodeRecord({"id": key, "horizon": 1}, 0, ({"role": "assistant", "content": "π\n"},), (None,), (3,), Verdict((), False, ending), 0.1)
+    return EpisodeRecord(
+        {"id": key, "horizon": 1}, 0, ({"role": "assistant", "content": "π\n"},), (None,), (3,), Verdict((), False, ending), 0.1
+    )
 
 
 def test_a_record_survives_its_json() -> None:
@@ -73,7 +75,7 @@ def test_a_run_is_not_overwritten(tmp_path: Path) -> None:
 
 def test_a_changed_setting_refuses_to_go_on_and_is_named(tmp_path: Path) -> None:
     RunDirectory(tmp_path, {"setting": {"style": "verbose"}, "git_commit": "x"}).close()
-    with pytest.raises(ValueError, match='setting.style was "verbose" and is "compact"'):
+    with pytest.raises(ValueError, match=r'setting\.style was "verbose" and is "compact"'):
         RunDirectory(tmp_path, {"setting": {"style": "compact"}, "git_commit": "y"}, resume=True)
     RunDirectory(tmp_path, {"setting": {"style": "verbose"}, "git_commit": "y"}, resume=True).close()
 

@@ -33,7 +33,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         tiny_tokenizer().save_pretrained(root / name)
         policy = load_transformers(str(root / name), Sampling(max_tokens=8), batch_size=4, seed=0)
         evaluate(policy, Evaluation(PROBLEMS, "three problems", Setting("compact")), root / f"run_{name}", progress=False)
-    stage = {"kind": "sft", "model": "tiny", "data": data_record(PROBLEMS, Mixture("tag", [{"max_steps": 3}], 0, "sft"), []), "settings": {}}
+    stage = {
+        "kind": "sft",
+        "model": "tiny",
+        "data": data_record(PROBLEMS, Mixture("tag", [{"max_steps": 3}], 0, "sft"), []),
+        "settings": {},
+    }
     write_training_record(root / "checkpoint", style="compact", stages=[stage])
     return root
 
@@ -44,7 +49,9 @@ def test_the_metadata_carries_the_scores_of_this_checkpoint_only(made: Path) -> 
     summary = json.loads((made / "run_checkpoint" / "summary.json").read_text())
     results = {r.metric_type: r.metric_value for r in card.data.eval_results}
     assert results == {k: summary[k]["value"] for k in ("swa_uniform", "swa_linear", "pass_rate", "strict_pass_rate")}
-    assert card.data.eval_results[0].dataset_revision == json.loads((made / "run_checkpoint" / "manifest.json").read_text())["suite"]["hash"]
+    assert (
+        card.data.eval_results[0].dataset_revision == json.loads((made / "run_checkpoint" / "manifest.json").read_text())["suite"]["hash"]
+    )
     assert "run_other (other weights, for comparison)" in card.text
     assert (made / "checkpoint" / "step_accuracy.png").is_file()
 

@@ -26,7 +26,10 @@ def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[
     assert end.value.code == 0 and len(capsys.readouterr().out) > 200
 
 
-@pytest.mark.parametrize(("suite", "file"), [("tmbench-v1", ""), ("tmbench-v1-number", "Number"), ("tmbench-v1-greek", "Greek"), ("tmbench-v1-special", "Special")])
+@pytest.mark.parametrize(
+    ("suite", "file"),
+    [("tmbench-v1", ""), ("tmbench-v1-number", "Number"), ("tmbench-v1-greek", "Greek"), ("tmbench-v1-special", "Special")],
+)
 def test_the_published_suites_are_regenerated(suite: str, file: str, shared: Path, tmp_path: Path) -> None:
     out = tmp_path / "x.json"
     assert main(["generate", suite, "--format", "published", "-o", str(out)]) == 0
@@ -144,7 +147,9 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_input_gets_one_line_and_exit_code_2(case: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_bad_input_gets_one_line_and_exit_code_2(
+    case: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.chdir(tmp_path)
     argv, message = BAD[case]
     assert main(argv) == 2
@@ -167,7 +172,9 @@ def test_bad_input_gets_one_line_and_exit_code_2(case: str, capsys: pytest.Captu
         ("", "holds no problems"),
     ],
 )
-def test_bad_problem_files_are_named_with_their_line(content: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_problem_files_are_named_with_their_line(
+    content: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "p.jsonl"
     file.write_text(content + "\n")
     assert main(["overlap", str(file), "tmbench-v1"]) == 2

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tmtrain.config import make_configs, read_file, read_settings
-from tmtrain.recipe import GRPORecipe, Recipe
+from tmtrain.recipe import GRPORecipe, SFTRecipe
 
 
 @dataclass
@@ -72,6 +72,7 @@ LEVELS = {"levels": [{"max_steps": 3}], "eval_levels": [{"max_steps": 3}]}
         ({"levels": [{}]}, "eval_levels: give at least one level"),
         ({**LEVELS, "style": "terse"}, "unknown prompt style 'terse'"),
         ({**LEVELS, "problems": 0}, "problems must be at least 1"),
+        ({**LEVELS, "eval_problems": 0}, "eval_problems must be at least 1"),
         ({**LEVELS, "reward": {"speed": 1}}, "reward: unknown part 'speed'"),
         ({**LEVELS, "reward": {"step": -1}}, "must be at least 0"),
         ({**LEVELS, "reward": {"step": 0}}, "all weights are zero"),
@@ -90,8 +91,23 @@ def test_every_recipe_in_the_repository_is_valid(root: Path) -> None:
     assert files
     for file in files:
         settings = read_file(file)
-        pair = (GRPORecipe, GRPOConfig) if "num_generations" in settings else (Recipe, SFTConfig)
-        recipe, config = make_configs(settings, *pair)
-        assert recipe.levels and config.output_dir, file
+        pair = (GRPORecipe, GRPOConfig) if "num_generations" in settings else (SFTRecipe, SFTConfig)
+        _, config = make_configs(settings, *pair)
+        assert config.output_dir, file
         if settings.get("warmup"):
             assert (root / settings["warmup"]).is_file(), file
+
+
+def test_stages_are_read_from_yaml_and_checked() -> None:
+    stages = [{"levels": [{"max_steps": 2}], "problems": 3}, {"levels": [{"max_steps": 5, "weight": 2}], "problems": 4}]
+    (recipe,) = make_configs({"eval_levels": [{}], "stages": stages}, SFTRecipe)
+    assert [(s.problems, s.levels) for s in recipe.stages] == [(3, [{"max_steps": 2}]), (4, [{"max_steps": 5, "weight": 2}])]
+    for wrong, message in (
+        ([], "give at least one stage"),
+        ([{"levels": [], "problems": 3}], "give at least one level"),
+        ([{"levels": [{}]}], "stages.0.problems: field required"),
+        ([{"levels": [{}], "problems": 1, "sped": 2}], "sped"),
+    ):
+        with pytest.raises(ValueError, match=message) as error:
+            make_configs({"eval_levels": [{}], "stages": wrong}, SFTRecipe)
+        assert "\n" not in str(error.value)

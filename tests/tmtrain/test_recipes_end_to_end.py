@@ -20,9 +20,8 @@ pytestmark = pytest.mark.slow
 
 SFT = """
 include: {root}/recipes/tag/tiny_sft.yaml
-levels: [{{max_steps: 1}}, {{max_steps: 2}}]
+stages: [{{levels: [{{max_steps: 1}}], problems: 300}}, {{levels: [{{max_steps: 2}}], problems: 500}}]
 eval_levels: [{{max_steps: 2, min_horizon: 2}}]
-problems: 600
 max_steps: 12
 eval_problems: 8
 warmup_steps: 2
@@ -69,7 +68,7 @@ def finished(request: pytest.FixtureRequest, recipes: Path, root: Path) -> tuple
 
 
 def test_the_whole_story_leaves_everything_behind(finished: tuple[Path, str, int], capsys: pytest.CaptureFixture[str]) -> None:
-    output, printed, processes = finished
+    output, printed, _ = finished
     assert "before GRPO" in printed and printed.count("after GRPO") == 1, "one process speaks"
     for run in ("eval_before", "eval_after"):
         assert len((output / run / "samples.jsonl").read_text().splitlines()) == 8
@@ -77,7 +76,7 @@ def test_the_whole_story_leaves_everything_behind(finished: tuple[Path, str, int
     before, after = (json.loads((output / run / "manifest.json").read_text())["policy"] for run in ("eval_before", "eval_after"))
     assert before["weights"] != after["weights"], "training changed nothing"
     record = json.loads((output / "checkpoint" / "tmtrain.json").read_text())
-    assert [s["kind"] for s in record["stages"]] == ["sft", "grpo"] and record["style"] == "compact"
+    assert [s["kind"] for s in record["stages"]] == ["sft", "sft", "grpo"] and record["style"] == "compact"
     assert all(s["data"]["shared_canonical"] == {"held_out": 0, "frozen_suites": 0} for s in record["stages"])
     card = ModelCard.load(output / "checkpoint" / "README.md")
     summary = json.loads((output / "eval_after" / "summary.json").read_text())
