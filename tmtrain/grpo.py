@@ -14,11 +14,15 @@ from tmtrain.launch import is_main_process
 from tmtrain.models import load_for_training
 from tmtrain.provenance import read_training_record, write_training_record
 from tmtrain.recipe import GRPORecipe
-from tmtrain.rewards import PARTS, reward_functions
+from tmtrain.rewards import PARTS, VerdictRewards
 from tmtrain.sft import last_checkpoint
 
 if TYPE_CHECKING:
     from trl import GRPOConfig
+
+
+#: Losses of TRL that are sums over tokens, so that each token may have an advantage of its own.
+STEP_LOSSES = ("grpo", "dapo", "bnpo", "dr_grpo")
 
 
 def draw_problems(env: str, recipe: GRPORecipe, config: GRPOConfig, held: Sequence[Problem]) -> tuple[Mixture, list[Problem]]:
@@ -36,6 +40,13 @@ def check_settings(tokenizer: Any, problems: Sequence[Problem], recipe: GRPOReci
     """
     if config.reward_weights is not None:
         raise ValueError("reward_weights: the parts are weighed by 'reward', such as {step: 1, success: 0.5, format: 0.1}")
+    if recipe.credit != "outcome":
+        if config.loss_type not in STEP_LOSSES:
+            raise ValueError(
+                f"loss_type: {config.loss_type} weighs whole replies, which step credit does not fit: use {', '.join(STEP_LOSSES)}"
+            )
+        if config.importance_sampling_level != "token":
+            raise ValueError("importance_sampling_level: step credit needs token, since advantages differ within a reply")
     if config.top_p < 1 or config.top_k > 0 or config.min_p:
         raise ValueError(
             "top_p, top_k, min_p: rollouts must be drawn from the whole distribution, or the gradient is biased: leave them off"
@@ -56,27 +67,38 @@ def train_grpo(
     Returns:
         The checkpoint's folder, `output_dir/checkpoint`.
     """
-    from datasets import Dataset
-    from trl import GRPOTrainer
-
     checkpoint = Path(config.output_dir) / "checkpoint"
     if recipe.resume and read_training_record(checkpoint):
         return checkpoint
     model, tokenizer = load_for_training(str(start), config.seed, trust_remote_code=recipe.trust_remote_code)
-    config.reward_weights = [float(recipe.reward.get(part, 0.0)) for part in PARTS]
-    trainer = GRPOTrainer(
-        model=model,
-        reward_funcs=reward_functions(recipe.setting, stop_ids(model, tokenizer)),
-        args=config,
-        train_dataset=Dataset.from_list([prompt_row(p, recipe.setting) for p in problems]),
-        processing_class=tokenizer,
-    )
+    trainer = build_grpo_trainer(model, tokenizer, problems, recipe, config)
     trainer.train(resume_from_checkpoint=last_checkpoint(config.output_dir) if recipe.resume else None)
     trainer.save_model(str(checkpoint))
     if is_main_process():
         names = ("learning_rate", "max_steps", "per_device_train_batch_size", "num_generations", "temperature", "beta", "loss_type", "seed")
-        settings = {"reward": recipe.reward, **{name: getattr(config, name) for name in names}}
+        settings = {
+            "credit": recipe.credit,
+            "outcome_weight": recipe.outcome_weight,
+            "reward": recipe.reward,
+            **{name: getattr(config, name) for name in names},
+        }
         stage = {"kind": "grpo", "model": str(start), "data": data_record(problems, mixture, held), "settings": settings}
         write_training_record(checkpoint, style=recipe.style, stages=[*read_training_record(start).get("stages", []), stage])
     trainer.accelerator.wait_for_everyone()
     return checkpoint
+
+
+def build_grpo_trainer(model: Any, tokenizer: Any, problems: Sequence[Problem], recipe: GRPORecipe, config: GRPOConfig) -> Any:
+    """TRL's GRPOTrainer with the recipe's rewards, or its subclass where the recipe asks for step credit."""
+    from datasets import Dataset
+    from trl import GRPOTrainer
+
+    config.reward_weights = [float(recipe.reward.get(part, 0.0)) for part in PARTS]
+    checker = VerdictRewards(recipe.setting, stop_ids(model, tokenizer))
+    rows = Dataset.from_list([prompt_row(p, recipe.setting) for p in problems])
+    common = {"model": model, "args": config, "train_dataset": rows, "processing_class": tokenizer}
+    if recipe.credit == "outcome":
+        return GRPOTrainer(reward_funcs=checker.functions, **common)
+    from tmtrain.credit_trainer import StepCreditTrainer
+
+    return StepCreditTrainer(mode=recipe.credit, outcome_weight=recipe.outcome_weight, checker=checker, **common)

@@ -84,19 +84,29 @@ class GRPORecipe(Recipe):
     Attributes:
         levels, problems: What is trained on, see `Stage`.
         warmup: An SFT recipe (a path relative to the working directory) that is run first and whose result is trained on.
+        credit: Where advantages fall: `outcome` (plain GRPO: on the whole reply alike), `process` or `step_baseline`, see
+            `tmtrain.credit`.
+        outcome_weight: With step credit, the share of the outcome's advantage, 0…1.
         reward: Weights of the reward's parts: `step` (share of correct steps), `success`, `format` (share of readable steps).
     """
 
     levels: list[dict[str, Any]] = field(default_factory=list)
     problems: int = 1000
     warmup: str | None = None
+    credit: str = "outcome"
+    outcome_weight: float = 0.0
     reward: dict[str, float] = field(default_factory=lambda: {"step": 1.0, "success": 0.0, "format": 0.0})
 
     def __post_init__(self) -> None:
         super().__post_init__()
         Stage(self.levels, self.problems)
+        from tmtrain.credit import MODES
         from tmtrain.rewards import PARTS
 
+        if self.credit not in MODES:
+            raise ValueError(f"credit: unknown mode {self.credit!r}; the modes are {', '.join(MODES)}")
+        if not 0 <= self.outcome_weight <= 1:
+            raise ValueError(f"outcome_weight must lie in 0…1, not {self.outcome_weight}")
         for name, weight in self.reward.items():
             if name not in PARTS:
                 raise ValueError(f"reward: unknown part {name!r}; the parts are {', '.join(PARTS)}")

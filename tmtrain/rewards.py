@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any
 
 from envs.dataset import parse_problem
@@ -35,22 +34,39 @@ def format_reward(verdict: Verdict) -> float:
 PARTS: dict[str, Callable[[Verdict], float]] = {"step": step_reward, "success": success_reward, "format": format_reward}
 
 
-def reward_functions(setting: Setting, stop_ids: Sequence[int]) -> list[RewardFunction]:
-    """TRL reward functions in the order of `PARTS`, for rows with a `problem` column.
+class VerdictRewards:
+    """TRL reward functions for rows with a `problem` column, and the verdicts that they came from.
 
-    A completion without one of `stop_ids` at its end was cut. Each reply is checked once, however many parts read it; the shares of
-    endings are logged beside the rewards.
+    Each reply is checked once, however many parts read it; the shares of endings are logged beside the rewards.
+
+    Attributes:
+        functions: One reward function for each of `PARTS`, in that order.
+        latest: Of the rollouts scored last, in their order: the verdict, the reply's text and its token ids.
     """
-    stops = frozenset(stop_ids)
-    check = lru_cache(maxsize=4096)(lambda problem, reply, cut: _verdict(problem, reply, cut, setting))
 
-    def make(name: str, part: Callable[[Verdict], float]) -> RewardFunction:
+    def __init__(self, setting: Setting, stop_ids: Sequence[int]) -> None:
+        """`stop_ids` are the tokens that end a reply: one without any of them at its end was cut."""
+        self._setting, self._stops = setting, frozenset(stop_ids)
+        self.functions = [self._function(name, part) for name, part in PARTS.items()]
+        self.latest: list[tuple[Verdict, str, Sequence[int]]] = []
+
+    def check(self, problems: Sequence[str], completions: Sequence[Any], completion_ids: Sequence[Sequence[int]]) -> list[Verdict]:
+        """The verdicts on a batch; asked again for the same batch, those found before."""
+        texts = [_text(c) for c in completions]
+        if [(text, ids) for _, text, ids in self.latest] != list(zip(texts, completion_ids, strict=True)):
+            self.latest = [
+                (_verdict(problem, text, not ids or ids[-1] not in self._stops, self._setting), text, ids)
+                for problem, text, ids in zip(problems, texts, completion_ids, strict=True)
+            ]
+        return [verdict for verdict, _, _ in self.latest]
+
+    def _function(self, name: str, part: Callable[[Verdict], float]) -> RewardFunction:
         def reward(
             completions: Sequence[Any], problem: Sequence[str], completion_ids: Sequence[Sequence[int]], log_metric: Any = None, **_: Any
         ) -> list[float]:
-            verdicts = [
-                check(p, _text(c), not ids or ids[-1] not in stops) for p, c, ids in zip(problem, completions, completion_ids, strict=True)
-            ]
+            if name == "step":
+                self.latest = []  # a new batch, which may hold the same replies to other problems
+            verdicts = self.check(problem, completions, completion_ids)
             if log_metric is not None and name == "step":
                 endings = Counter(v.ending for v in verdicts)
                 for ending in (Ending.COMPLETED, Ending.WRONG, Ending.TRUNCATED, Ending.NO_ANSWER):
@@ -60,8 +76,6 @@ def reward_functions(setting: Setting, stop_ids: Sequence[int]) -> list[RewardFu
 
         reward.__name__ = name
         return reward
-
-    return [make(name, part) for name, part in PARTS.items()]
 
 
 def _verdict(problem: str, reply: str, cut: bool, setting: Setting) -> Verdict:

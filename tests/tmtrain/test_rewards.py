@@ -10,7 +10,7 @@ import pytest
 from envs.environment import Setting
 from envs.registry import load_env
 from envs.verdict import Ending, Kind, StepVerdict, Verdict
-from tmtrain.rewards import PARTS, format_reward, reward_functions
+from tmtrain.rewards import PARTS, VerdictRewards, format_reward
 
 PROBLEM = load_env("tag").problem({"m": 2, "rules": {"A": "B", "B": "B", "C": "DCB", "D": "C", "E": "C"}, "init": "ECAEE"})
 RIGHT = "30[ECAEE]29.E:C[AEEC]28.A:B[ECB]27.E:C[BC]26.B:B[B]"
@@ -27,7 +27,7 @@ def reward(reply: str, *, ended: bool = True, metrics: dict[str, float] | None =
         "trainer_state": None,
         "log_metric": log,
     }
-    return {f.__name__: f(**call)[0] for f in reward_functions(Setting("compact"), [STOP])}
+    return {f.__name__: f(**call)[0] for f in VerdictRewards(Setting("compact"), [STOP]).functions}
 
 
 def test_the_expert_gets_everything() -> None:
