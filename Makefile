@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 export HF_HUB_DISABLE_TELEMETRY = 1
 export TOKENIZERS_PARALLELISM = false
-LAUNCH := $(BIN)/accelerate launch -q --config_file accelerate_configs
+LAUNCH := $(BIN)/accelerate launch -q --num_cpu_threads_per_process $(shell nproc) --config_file accelerate_configs
 
 .PHONY: setup demo test check bench clean
 

@@ -34,9 +34,9 @@ class StepCreditTrainer(GRPOTrainer):
         for verdict, text, ids in self._checker.latest:
             steps.append(credit.credited_steps(verdict, credit.token_starts(self.processing_class, ids, text)))
         # Groups may be spread over processes, so all see all rewards and take their own rows.
-        rewards = gather_object([[step.reward for step in own] for own in steps])
+        rewards = gather_object([[(step.index, step.reward) for step in own] for own in steps])
         first = self.accelerator.process_index * len(steps)
-        own = self._estimate(rewards, group)[first : first + len(steps)]
+        own = self._estimate(credit.reward_array(rewards), group)[first : first + len(steps)]
         by_token = torch.from_numpy(credit.token_advantages(steps, own, output["completion_ids"].size(1)))
         weight, outcome = self._outcome_weight, output["advantages"].unsqueeze(1)
         output["advantages"] = (1 - weight) * by_token.to(outcome.device) + weight * outcome
