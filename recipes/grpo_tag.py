@@ -34,8 +34,10 @@ def main(argv: Sequence[str]) -> None:
 
     recipe, config = make_configs(read_settings(argv, DEFAULT), GRPORecipe, GRPOConfig)
     output = Path(config.output_dir)
-    warmup = {**read_file(Path(recipe.warmup)), "output_dir": str(output / "warmup"), "resume": recipe.resume} if recipe.warmup else {}
-    sft_recipe, sft_config = make_configs(warmup, SFTRecipe, SFTConfig) if warmup else (None, None)
+    sft_recipe, sft_config = None, None
+    if recipe.warmup:
+        same = {"output_dir": str(output / "warmup"), "resume": recipe.resume, "use_cpu": config.use_cpu}
+        sft_recipe, sft_config = make_configs({**read_file(Path(recipe.warmup)), **same}, SFTRecipe, SFTConfig)
     start = Path(recipe.model)
     held = held_out("tag", recipe.eval_levels, recipe.eval_problems, recipe.eval_seed)
     mixture, problems = draw_problems("tag", recipe, config, held)

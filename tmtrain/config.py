@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 
 from envs.registry import nearest
+from tmtrain.launch import machine_settings
 
 
 def read_settings(argv: Sequence[str], default_file: Path) -> dict[str, Any]:
@@ -36,7 +37,7 @@ def read_settings(argv: Sequence[str], default_file: Path) -> dict[str, Any]:
             text = arguments.pop(0) if arguments and not arguments[0].startswith("--") else "true"
         given[field.replace("-", "_")] = _yaml(text, flag)
     file = Path(given.pop("config", default_file))
-    return {**read_file(file), **given}
+    return {**machine_settings(), **read_file(file), **given}
 
 
 def read_file(file: Path) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from envs.problem import Problem
 from eval.backends.transformers_backend import stop_ids
 from tmtrain.data import Mixture, data_record, longest_reply, prompt_row
-from tmtrain.launch import is_main_process
+from tmtrain.launch import check_processes, is_main_process
 from tmtrain.models import load_for_training
 from tmtrain.provenance import read_training_record, write_training_record
 from tmtrain.recipe import GRPORecipe
@@ -72,6 +72,7 @@ def train_grpo(
         return checkpoint
     model, tokenizer = load_for_training(str(start), config.seed, trust_remote_code=recipe.trust_remote_code)
     trainer = build_grpo_trainer(model, tokenizer, problems, recipe, config)
+    check_processes(trainer.accelerator.num_processes)
     trainer.train(resume_from_checkpoint=last_checkpoint(config.output_dir) if recipe.resume else None)
     trainer.save_model(str(checkpoint))
     if is_main_process():

@@ -13,12 +13,6 @@ def is_main_process() -> bool:
     return int(os.environ.get("RANK", "0")) == 0
 
 
-def say(text: str) -> None:
-    """Prints from the first process only."""
-    if is_main_process():
-        print(text, flush=True)
-
-
 def run_recipe(main: Callable[[Sequence[str]], None]) -> int:
     """Runs a recipe's `main` on the command line's arguments; a ValueError becomes one line and exit code 2."""
     if any(flag in sys.argv[1:] for flag in ("-h", "--help")):
@@ -28,7 +22,9 @@ def run_recipe(main: Callable[[Sequence[str]], None]) -> int:
         use_all_cores()
         main(sys.argv[1:])
     except ValueError as error:
-        say(f"{Path(sys.argv[0]).name}: {error}")
+        # Every process speaks here: where one alone fails, its reason must not be lost.
+        rank = "" if is_main_process() else f" (process {os.environ['RANK']})"
+        print(f"{Path(sys.argv[0]).name}{rank}: {error}", file=sys.stderr, flush=True)
         return 2
     return 0
 
@@ -42,3 +38,20 @@ def use_all_cores() -> None:
 
     if not torch.cuda.is_available():
         torch.set_num_threads(max(1, len(os.sched_getaffinity(0)) // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))))
+
+
+def machine_settings() -> dict[str, bool]:
+    """Settings that follow from the machine: without an accelerator, `use_cpu`, or several processes would each train alone."""
+    import torch
+
+    return {} if torch.accelerator.is_available() else {"use_cpu": True}
+
+
+def check_processes(count: int) -> None:
+    """Raises ValueError where `count`, the processes that a trainer knows of, is not how many were launched."""
+    launched = int(os.environ.get("WORLD_SIZE", "1"))
+    if count != launched:
+        raise ValueError(
+            f"{launched} processes were launched, but each trains as one of {count}: use an accelerate configuration of the kind of "
+            "accelerate_configs/ddp_cpu.yaml, with use_cpu: true on a machine without an accelerator"
+        )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from envs.problem import Problem
 from tmtrain.data import Mixture, data_record, demonstrations
-from tmtrain.launch import is_main_process
+from tmtrain.launch import check_processes, is_main_process
 from tmtrain.models import load_for_training
 from tmtrain.provenance import read_training_record, write_training_record
 from tmtrain.recipe import SFTRecipe
@@ -37,6 +37,7 @@ def train_sft(env: str, recipe: SFTRecipe, config: SFTConfig, held: Sequence[Pro
     rows = [row for part in problems for problem in part for row in demonstrations(problem, recipe.setting)]
     config.train_sampling_strategy = "sequential"  # drawn at random already, and the stages' order is a curriculum
     trainer = build_sft_trainer(model, tokenizer, rows, config)
+    check_processes(trainer.accelerator.num_processes)
     trainer.train(resume_from_checkpoint=last_checkpoint(config.output_dir) if recipe.resume else None)
     trainer.save_model(str(checkpoint))
     if is_main_process():

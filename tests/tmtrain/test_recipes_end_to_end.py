@@ -20,12 +20,11 @@ pytestmark = pytest.mark.slow
 
 SFT = """
 include: {root}/recipes/tag/tiny_sft.yaml
-stages: [{{levels: [{{max_steps: 1}}], problems: 300}}, {{levels: [{{max_steps: 2}}], problems: 500}}]
+stages: [{{levels: [{{max_steps: 1}}], problems: 3200}}, {{levels: [{{max_steps: 2}}], problems: 640}}]
 eval_levels: [{{max_steps: 2, min_horizon: 2}}]
-max_steps: 12
 eval_problems: 8
-warmup_steps: 2
-logging_steps: 4
+warmup_steps: 5
+logging_steps: 10
 """
 GRPO = """
 include: {root}/recipes/tag/tiny_grpo.yaml
@@ -38,6 +37,10 @@ per_device_train_batch_size: 8
 num_generations: 4
 max_completion_length: 96
 eval_problems: 8
+# So short a warm-up gets no step right, where step credit is zero: half of the credit is the reply's, for its form.
+outcome_weight: 0.5
+lr_scheduler_type: constant
+warmup_steps: 0
 logging_steps: 1
 """
 
