@@ -17,7 +17,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $(STAMP)
 
-demo: $(STAMP)  ## train the embedded model by SFT and GRPO, evaluate it before and after, write its card (about ten minutes)
+demo: $(STAMP)  ## train the embedded model by SFT and GRPO, evaluate it before and after, write its card (10 to 20 minutes on two cores)
 	rm -rf runs/demo
 	$(LAUNCH)/cpu.yaml recipes/grpo_tag.py --output_dir runs/demo
 
