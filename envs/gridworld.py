@@ -6,6 +6,7 @@ import heapq
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from functools import cache
 from typing import Any, ClassVar
 
@@ -194,6 +195,7 @@ class GridWorld(World):
         return {"size": params.size, "start": list(start), "goal": list(goal), "holes": [list(h) for h in sorted(holes - {goal})]}
 
 
+@lru_cache(maxsize=1024)  # a group of rollouts, or the six oracle settings, start the same board again and again
 def distances(size: int, goal: Cell, holes: frozenset[Cell]) -> dict[Cell, int]:
     """From every cell, the cost of a cheapest way to `goal` and its fewest moves, as `cost * _COST + moves` (Dijkstra from the goal)."""
     neighbours = _board(size)

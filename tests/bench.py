@@ -109,7 +109,7 @@ def textarena_steps_a_second() -> float:
 WORLDS = {
     "listworld": {"pops": 12},
     "treeworld": {"nodes": 30},
-    "gridworld": {"size": 8},
+    "gridworld": {"size": 8, "min_distance": 8},
     "tagworld": {"max_steps": 20},
 }
 
