@@ -6,8 +6,7 @@ import heapq
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, ClassVar
 
 from envs.action import DONE, Action, Signature
