@@ -38,10 +38,14 @@ def main(argv: Sequence[str]) -> None:
     if recipe.warmup:
         same = {"output_dir": str(output / "warmup"), "resume": recipe.resume, "use_cpu": config.use_cpu}
         sft_recipe, sft_config = make_configs({**read_file(Path(recipe.warmup)), **same}, SFTRecipe, SFTConfig)
+        if sft_recipe.style != recipe.style:
+            raise ValueError(f"style: the warm-up {recipe.warmup} teaches {sft_recipe.style} replies, not {recipe.style}: make them agree")
     start = Path(recipe.model)
     held = held_out("tag", recipe.eval_levels, recipe.eval_problems, recipe.eval_seed)
     mixture, problems = draw_problems("tag", recipe, config, held)
-    check_settings(training_tokenizer(sft_recipe.model if sft_recipe else recipe.model), problems, recipe, config)
+    first = sft_recipe or recipe
+    tokenizer = training_tokenizer(first.model, trust_remote_code=first.trust_remote_code)
+    check_settings(tokenizer, problems, recipe, config)
 
     if sft_recipe:
         start = train_sft("tag", sft_recipe, sft_config, held)

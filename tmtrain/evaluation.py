@@ -24,7 +24,9 @@ def evaluate_checkpoint(checkpoint: Path, problems: Sequence[Problem], recipe: R
     """
     if not is_main_process():
         return {}
-    sampling = Sampling(max_tokens=longest_reply(load_tokenizer(checkpoint), problems, recipe.setting) * 3 // 2)
+    sampling = Sampling(
+        max_tokens=longest_reply(load_tokenizer(checkpoint, trust_remote_code=recipe.trust_remote_code), problems, recipe.setting) * 3 // 2
+    )
     policy = load_transformers(
         str(checkpoint), sampling, batch_size=recipe.eval_batch_size, seed=0, trust_remote_code=recipe.trust_remote_code
     )

@@ -94,11 +94,13 @@ class TransformersPolicy(Policy):
         self.model.generation_config = self._config(max(room, 1))
         self._calls += 1
         devices = [self.model.device] if self.model.device.type == "cuda" else []
-        with torch.random.fork_rng(devices=devices), torch.inference_mode():
-            torch.manual_seed(self._seed * 1_000_003 + self._calls)
-            out = self.model.generate(input_ids=ids, attention_mask=mask)
-        self.model.train(was_training)
-        self.model.generation_config = own_config
+        try:
+            with torch.random.fork_rng(devices=devices), torch.inference_mode():
+                torch.manual_seed(self._seed * 1_000_003 + self._calls)
+                out = self.model.generate(input_ids=ids, attention_mask=mask)
+        finally:
+            self.model.train(was_training)
+            self.model.generation_config = own_config
         return [self._reply(row) for row in out[:, width:].tolist()]
 
     def _reply(self, tokens: list[int]) -> tuple[list[int], bool]:

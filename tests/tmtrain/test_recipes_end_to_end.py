@@ -119,6 +119,7 @@ def test_the_sft_recipe_alone(recipes: Path, root: Path) -> None:
         (["--max_completion_length", "20"], "max_completion_length: right replies need up to"),
         (["--top_p", "0.9"], "rollouts must be drawn from the whole distribution"),
         (["--num_generations", "3"], "num_generations"),
+        (["--style", "verbose", "--max_completion_length", "9999"], "style: the warm-up"),
         (["--levels", "[{max_stebs: 2}]"], "did you mean 'max_steps'?"),
         (["--config", "/nowhere.yaml"], "cannot read the recipe"),
     ],
