@@ -90,6 +90,7 @@ class Environment(ABC):
     name: ClassVar[str]
     version: ClassVar[int]  #: part of every random stream's name: raised when generated problems change
     summary: ClassVar[str]  #: one line for `tmtrain envs`
+    multi_turn: ClassVar[bool] = False  #: whether an episode takes several replies
     params: ClassVar[Any]  #: frozen dataclass of the generator's knobs, with defaults, which checks its values
 
     @abstractmethod

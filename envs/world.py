@@ -131,6 +131,7 @@ class BudgetParams:
 class World(Environment):
     """A family of multi-turn problems."""
 
+    multi_turn = True
     signatures: ClassVar[tuple[Signature, ...]]  #: the actions besides `done()`
     rules: ClassVar[str]  #: what the task is and how the world behaves, for the verbose prompt
     example: ClassVar[Mapping[str, Any]]  #: payload of the small problem that the expert plays in the verbose prompt

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -47,12 +47,26 @@ class Session(Protocol):
 
 
 class Policy(Protocol):
-    """What is evaluated. `session` is called once an episode; only scripted policies look at the episode itself."""
+    """What is evaluated. `session` is called once an episode; only scripted policies look at the episode itself.
+
+    Attributes:
+        name: What people call it.
+        context: Longest sequence in tokens, prompt and reply together; None where it has no limit or does not say.
+    """
 
     name: str
+    context: int | None = None
 
     def describe(self) -> dict[str, object]:
         """What the manifest records: the effective settings, JSON values only."""
+
+    def notes(self) -> list[str]:
+        """What people should know before they pay for the run or read its scores, one line each."""
+        return []
+
+    def check_prompts(self, prompts: Iterable[Sequence[Message]]) -> list[str]:
+        """Looks at every episode's first prompt; gives notes like `notes`. Raises ValueError where the run cannot be as asked."""
+        return []
 
     def session(self, episode: Episode, seed: str) -> Session:
         """The policy's side of one episode; `seed` names the random stream of whatever it draws."""

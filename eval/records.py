@@ -7,6 +7,7 @@ manifest that differs refuses to go on.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -91,8 +92,7 @@ class RunDirectory:
         self.path = Path(path)
         self.finished: dict[str, EpisodeRecord] = {}
         held = self.path / MANIFEST
-        if held.exists() and not resume:
-            raise ValueError(f"{path} holds a run already: add --resume to go on with it, or choose another folder with -o")
+        check_free(path, resume=resume)
         self.path.mkdir(parents=True, exist_ok=True)
         self._file: IO[bytes] = (self.path / SAMPLES).open("ab+")
         try:
@@ -102,7 +102,7 @@ class RunDirectory:
             raise ValueError(f"another process is writing to {path}: wait for it, or choose another folder with -o") from None
         if held.exists():
             before = json.loads(held.read_text(encoding="utf-8"))
-            if changed := sorted(_changed(before, json.loads(json.dumps(manifest)))):
+            if changed := sorted(changed_settings(before, json.loads(json.dumps(manifest)))):
                 self._file.close()
                 raise ValueError(f"{path} was run with other settings, so it cannot go on: {'; '.join(changed)}")
             self._recover()
@@ -110,14 +110,18 @@ class RunDirectory:
             write_json(held, manifest)
 
     def append(self, record: EpisodeRecord) -> None:
-        """Writes one record and flushes it to the disk."""
-        self._file.write(json.dumps(record.to_json(), ensure_ascii=False).encode() + b"\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        """Writes one record and flushes it to the disk. Raises ValueError where the disk does not take it."""
+        try:
+            self._file.write(json.dumps(record.to_json(), ensure_ascii=False).encode() + b"\n")
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise ValueError(f"cannot write to {self.path}: {error.strerror}; mend that and go on with --resume") from None
         self.finished[record.key] = record
 
     def close(self) -> None:
-        self._file.close()
+        with contextlib.suppress(OSError):  # what a full disk refused is still in the buffer
+            self._file.close()
 
     def _recover(self) -> None:
         """Cuts off a torn last line and notes which episodes are finished."""
@@ -128,6 +132,12 @@ class RunDirectory:
             self._file.truncate(len(whole))
         records = _latest(whole.decode(errors="replace"))
         self.finished = {k: r for k, r in records.items() if r.verdict.ending is not Ending.INFRASTRUCTURE_ERROR}
+
+
+def check_free(path: str | Path, *, resume: bool) -> None:
+    """Raises ValueError where a folder holds a run already and `resume` is off."""
+    if not resume and (Path(path) / MANIFEST).exists():
+        raise ValueError(f"{path} holds a run already: add --resume to go on with it, or choose another folder with -o")
 
 
 def read_records(path: str | Path) -> list[EpisodeRecord]:
@@ -165,12 +175,13 @@ def _latest(text: str) -> dict[str, EpisodeRecord]:
     return records
 
 
-def _changed(before: Mapping[str, Any], after: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+def changed_settings(before: Mapping[str, Any], after: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """In what two manifests differ, beside where and when they were run: a line each."""
     for key in before.keys() | after.keys():
         if key in _INCIDENTAL:
             continue
         old, new = before.get(key), after.get(key)
         if isinstance(old, dict) and isinstance(new, dict):
-            yield from _changed(old, new, f"{prefix}{key}.")
+            yield from changed_settings(old, new, f"{prefix}{key}.")
         elif old != new:
             yield f"{prefix}{key} was {json.dumps(old, ensure_ascii=False)} and is {json.dumps(new, ensure_ascii=False)}"

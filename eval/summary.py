@@ -21,7 +21,7 @@ def summarise(records: Sequence[EpisodeRecord], *, first_step: int = 0) -> dict[
     return {
         "episodes": scores.episodes,
         **scores_json(scores),
-        "tokens": {"completion": _spread(records, "completion_tokens"), "prompt": _spread(records, "prompt_tokens")},
+        "tokens": tokens(records),
         "by_horizon": [{"horizon": h, **_level(_score(levels[h], first_step))} for h in sorted(levels)],
     }
 
@@ -36,6 +36,7 @@ def scores_json(scores: Scores) -> dict[str, Any]:
         "swa_uniform": scores.swa_uniform.to_json(),
         "swa_linear": scores.swa_linear.to_json(),
         "faithfulness": scores.faithfulness.to_json(),
+        "pass_at_k": {str(k): rate.to_json() for k, rate in scores.pass_at_k.items()},
         "mean_first_error": scores.mean_first_error,
         "acc": [count.to_json() for count in scores.acc],
         "endings": scores.endings,
@@ -54,17 +55,26 @@ def _level(scores: Scores) -> dict[str, Any]:
     }
 
 
-def _spread(records: Sequence[EpisodeRecord], field: str) -> dict[str, float] | None:
-    """Tokens an episode: total, mean and quantiles; None where no policy counted tokens."""
-    sums = [sum(n) for r in records if (n := [t for t in getattr(r, field) if t is not None])]
-    if not sums:
-        return None
-    p50, p90, p99 = np.percentile(sums, [50, 90, 99])
+def tokens(records: Sequence[EpisodeRecord]) -> dict[str, dict[str, float] | None]:
+    """Tokens of replies and of contexts, summed over each episode, and of the single replies; None where no policy counted them."""
+    known = [[n for n in r.completion_tokens if n is not None] for r in records]
+    prompts = [[n for n in r.prompt_tokens if n is not None] for r in records]
     return {
-        "total": sum(sums),
-        "mean": float(np.mean(sums)),
+        "completion": _spread([sum(n) for n in known if n]),
+        "completion_per_turn": _spread([n for turns in known for n in turns]),
+        "prompt": _spread([sum(n) for n in prompts if n]),
+    }
+
+
+def _spread(counts: Sequence[int]) -> dict[str, float] | None:
+    if not counts:
+        return None
+    p50, p90, p99 = np.percentile(counts, [50, 90, 99])
+    return {
+        "total": sum(counts),
+        "mean": float(np.mean(counts)),
         "p50": float(p50),
         "p90": float(p90),
         "p99": float(p99),
-        "max": max(sums),
+        "max": max(counts),
     }

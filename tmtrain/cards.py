@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from eval.backends.transformers_backend import weights_hash
+from eval.backends.folder import weights_hash
 from eval.plots import step_accuracy_figure
 from eval.report import Run, read_runs
 from eval.statistics import percent

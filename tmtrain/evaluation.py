@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from envs.problem import Problem
+from eval.backends.load import Options, load_policy
 from eval.backends.sampling import Sampling
-from eval.backends.transformers_backend import load_transformers
 from eval.runs import Evaluation, evaluate
 from eval.statistics import percent
 from tmtrain.data import longest_reply
@@ -24,12 +24,10 @@ def evaluate_checkpoint(checkpoint: Path, problems: Sequence[Problem], recipe: R
     """
     if not is_main_process():
         return {}
-    sampling = Sampling(
-        max_tokens=longest_reply(load_tokenizer(checkpoint, trust_remote_code=recipe.trust_remote_code), problems, recipe.setting) * 3 // 2
-    )
-    policy = load_transformers(
-        str(checkpoint), sampling, batch_size=recipe.eval_batch_size, seed=0, trust_remote_code=recipe.trust_remote_code
-    )
+    tokenizer = load_tokenizer(checkpoint, trust_remote_code=recipe.trust_remote_code)
+    sampling = Sampling(max_tokens=longest_reply(tokenizer, problems, recipe.setting) * 3 // 2)
+    options = Options(backend="transformers", batch_size=recipe.eval_batch_size, trust_remote_code=recipe.trust_remote_code)
+    policy = load_policy(str(checkpoint), sampling, options)
     evaluation = Evaluation(problems, "held-out", recipe.setting, concurrency=4 * recipe.eval_batch_size)
     return evaluate(policy, evaluation, directory, resume=recipe.resume)
 

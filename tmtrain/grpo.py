@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from envs.problem import Problem
-from eval.backends.transformers_backend import stop_ids
+from eval.backends.tokens import stop_ids
 from tmtrain.data import Mixture, data_record, longest_reply, prompt_row
 from tmtrain.launch import check_processes, is_main_process
 from tmtrain.models import load_for_training
@@ -95,7 +95,7 @@ def build_grpo_trainer(model: Any, tokenizer: Any, problems: Sequence[Problem], 
     from trl import GRPOTrainer
 
     config.reward_weights = [float(recipe.reward.get(part, 0.0)) for part in PARTS]
-    checker = VerdictRewards(recipe.setting, stop_ids(model, tokenizer))
+    checker = VerdictRewards(recipe.setting, stop_ids(model.generation_config, tokenizer))
     rows = Dataset.from_list([prompt_row(p, recipe.setting) for p in problems])
     common = {"model": model, "args": config, "train_dataset": rows, "processing_class": tokenizer}
     if recipe.credit == "outcome":

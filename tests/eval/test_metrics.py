@@ -67,6 +67,14 @@ def test_samples_of_one_problem_are_not_counted_as_independent() -> None:
     assert together.success_rate.high - together.success_rate.low > 3 * (apart.success_rate.high - apart.success_rate.low)
 
 
+def test_pass_at_k_over_problems_by_hand() -> None:
+    """Problem a: 1 of 3 right, problem b: 3 of 3; pass@1 = 2/3, pass@2 = (2/3 + 1) / 2, pass@3 = 1."""
+    marks = ["+", "-", "-", "+", "+", "+"]
+    scores = score([verdict(m) for m in marks], list("aaabbb"))
+    assert {k: rate.value for k, rate in scores.pass_at_k.items()} == pytest.approx({1: 2 / 3, 2: 5 / 6, 3: 1.0})
+    assert score([verdict("+"), verdict("-")], ["a", "b"]).pass_at_k == {}
+
+
 def test_nothing_scored_gives_no_rates_and_no_error() -> None:
     scores = score([], [])
     assert scores.episodes == 0 and scores.success_rate.value is None and scores.swa_uniform.value is None and scores.acc == ()

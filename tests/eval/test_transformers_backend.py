@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,21 +12,31 @@ pytest.importorskip("torch")
 
 import torch
 
+from envs.environment import Setting
+from envs.registry import load_env
+from eval.backends.chat import Chat
+from eval.backends.folder import Model, weights_hash
+from eval.backends.load import Options, load_policy
 from eval.backends.sampling import Sampling
-from eval.backends.transformers_backend import TransformersPolicy, load_transformers, stop_ids, weights_hash
+from eval.backends.tokens import stop_ids
+from eval.backends.transformers_backend import TransformersPolicy
 from eval.episodes import Completion, OverlongPrompt
+from eval.runs import Evaluation, evaluate
 from tmtrain.tiny import tiny_model, tiny_tokenizer
 
 PROMPTS = [[{"role": "user", "content": "x" * n}] for n in (1, 30, 7, 12, 3)]
 
 
-def policy(sampling: Sampling, batch_size: int = 4, seed: int = 0) -> TransformersPolicy:
-    return TransformersPolicy(tiny_model(0), tiny_tokenizer(), sampling, name="tiny", batch_size=batch_size, seed=seed)
+TINY = Model("tiny", "tiny")
+
+
+def policy(sampling: Sampling, batch_size: int = 4) -> TransformersPolicy:
+    return TransformersPolicy(tiny_model(0), Chat(tiny_tokenizer(), name="tiny"), sampling, source=TINY, batch_size=batch_size)
 
 
 def replies(policy: TransformersPolicy) -> list[Completion]:
     async def all_at_once() -> list[Completion]:
-        return await asyncio.gather(*(policy.complete(p) for p in PROMPTS))
+        return await asyncio.gather(*(policy.session(None, str(i)).reply(p) for i, p in enumerate(PROMPTS)))  # type: ignore[arg-type]
 
     return asyncio.run(all_at_once())
 
@@ -46,14 +57,14 @@ def test_greedy_is_the_argmax_of_the_bare_model() -> None:
 
 def test_sampling_depends_on_the_seed_and_on_nothing_else() -> None:
     state = torch.get_rng_state()
-    first, same, other = (replies(policy(Sampling(max_tokens=12, temperature=1.0), seed=s)) for s in (1, 1, 2))
+    first, same, other = (replies(policy(Sampling(max_tokens=12, temperature=1.0, seed=s))) for s in (1, 1, 2))
     assert first == same and first != other
     assert torch.equal(state, torch.get_rng_state()), "the global generator was touched"
 
 
 def test_a_reply_ends_at_its_terminator_and_says_when_it_was_cut() -> None:
     tiny = policy(Sampling(max_tokens=5))
-    end, letter = tiny.tokenizer.eos_token_id, tiny.tokenizer("a")["input_ids"][0]
+    end, letter = tiny.chat.tokenizer.eos_token_id, tiny.chat.tokenizer("a")["input_ids"][0]
     assert tiny._reply([letter, end, 0, 0]) == ([letter, end], False)
     assert tiny._reply([letter] * 5) == ([letter] * 5, True)
 
@@ -61,15 +72,15 @@ def test_a_reply_ends_at_its_terminator_and_says_when_it_was_cut() -> None:
 def test_a_prompt_longer_than_the_context_is_named_and_not_cut() -> None:
     tiny = policy(Sampling(max_tokens=5))
     tiny.model.config.max_position_embeddings = 20
-    short = TransformersPolicy(tiny.model, tiny.tokenizer, Sampling(max_tokens=5), name="short")
+    short = TransformersPolicy(tiny.model, tiny.chat, Sampling(max_tokens=5), source=TINY)
     with pytest.raises(OverlongPrompt, match="33 tokens, the context 20"):
-        asyncio.run(short.complete(PROMPTS[1]))
+        asyncio.run(short.session(None, "").reply(PROMPTS[1]))  # type: ignore[arg-type]
 
 
 def test_stop_tokens_are_the_union_of_tokenizer_and_generation_config() -> None:
     model, tokenizer = tiny_model(0), tiny_tokenizer()
     model.generation_config.eos_token_id = [7, 9]
-    assert stop_ids(model, tokenizer) == [tokenizer.eos_token_id, 7, 9]
+    assert stop_ids(model.generation_config, tokenizer) == [tokenizer.eos_token_id, 7, 9]
 
 
 def test_the_models_own_generation_defaults_are_not_in_force() -> None:
@@ -83,7 +94,7 @@ def test_a_tokenizer_without_template_is_refused() -> None:
     tokenizer = tiny_tokenizer()
     tokenizer.chat_template = None
     with pytest.raises(ValueError, match="no chat template"):
-        TransformersPolicy(tiny_model(0), tokenizer, Sampling(), name="bare")
+        Chat(tokenizer, name="bare")
 
 
 def test_the_weights_hash_is_of_the_weights(tmp_path: Path) -> None:
@@ -96,11 +107,85 @@ def test_the_weights_hash_is_of_the_weights(tmp_path: Path) -> None:
 
 def test_a_folder_without_a_model_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(ValueError) as error:
-        load_transformers(str(tmp_path), Sampling(), batch_size=1, seed=0)
-    assert "cannot load" in str(error.value) and "\n" not in str(error.value)
+        load_policy(str(tmp_path), Sampling(), Options(backend="transformers"))
+    assert "holds no model" in str(error.value) and "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("wrong", [{"max_tokens": 0}, {"temperature": -1.0}, {"top_p": 0.0}, {"top_k": -1}])
+@pytest.mark.parametrize("wrong", [{"max_tokens": 0}, {"temperature": -1.0}, {"top_p": 0.0}, {"top_k": -1}, {"top_p": 0.9}, {"top_k": 5}])
 def test_impossible_sampling_is_refused(wrong: dict) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         Sampling(**wrong)
+
+
+def evaluation(lengths: list[int]) -> Evaluation:
+    """Tag problems whose compact prompts have about these lengths in characters."""
+    env = load_env("tag")
+    problems = [
+        env.problem({"m": 2, "alphabet": "AB", "rules": {"A": "A", "B": "AB"}, "init": "AB" * (n // 2), "max_steps": 2}) for n in lengths
+    ]
+    return Evaluation(problems, "test", Setting("compact"))
+
+
+def test_prompts_and_asked_lengths_are_checked_before_anything_is_generated(tmp_path: Path) -> None:
+    def limited(sampling: Sampling, context: int) -> TransformersPolicy:
+        model = tiny_model(0)
+        model.config.max_position_embeddings = context
+        return TransformersPolicy(model, Chat(tiny_tokenizer(), name="tiny"), sampling, source=TINY)
+
+    summary = evaluate(limited(Sampling(), 60), evaluation([4, 8, 100]), tmp_path / "a", progress=False)
+    assert summary["endings"]["overlong_prompt"] == 1
+    assert any("1 of 3 prompts do not fit" in n for n in summary["notes"]) and any("leaves" in n for n in summary["notes"])
+    with pytest.raises(ValueError, match="every prompt is longer"):
+        evaluate(limited(Sampling(), 60), evaluation([100]), tmp_path / "b", progress=False)
+    with pytest.raises(ValueError, match=r"max_tokens 50 would not be in force.*leaves room for"):
+        evaluate(limited(Sampling(max_tokens=50), 60), evaluation([4]), tmp_path / "c", progress=False)
+    with pytest.raises(ValueError, match="max_tokens 60 does not fit"):
+        limited(Sampling(max_tokens=60), 60)
+    assert not (tmp_path / "b").exists() and not (tmp_path / "c").exists()
+
+
+def test_an_adapters_folder_is_loaded_on_its_base_and_changes_the_replies(tmp_path: Path) -> None:
+    from peft import LoraConfig, get_peft_model
+
+    tiny_model(0).save_pretrained(tmp_path / "base")
+    tiny_tokenizer().save_pretrained(tmp_path / "base")
+    base: Any = tiny_model(0)
+    base.name_or_path = base.config._name_or_path = str(tmp_path / "base")
+    adapted = get_peft_model(base, LoraConfig(r=4, target_modules="all-linear", init_lora_weights=False))
+    adapted.save_pretrained(tmp_path / "lora")
+    options = Options(backend="transformers")
+    plain, lora = (load_policy(str(tmp_path / n), Sampling(max_tokens=12), options) for n in ("base", "lora"))
+    merged = TransformersPolicy(adapted.merge_and_unload(), Chat(tiny_tokenizer(), name="m"), Sampling(max_tokens=12), source=TINY)
+    texts = [[c.text for c in replies(p)] for p in (plain, lora, merged)]  # type: ignore[arg-type]
+    assert texts[0] != texts[1] == texts[2]
+    assert lora.describe()["adapter"]["base"] == str(tmp_path / "base")  # type: ignore[index]
+
+
+def test_yarn_is_in_force_or_refused(tmp_path: Path) -> None:
+    tiny_model(0).save_pretrained(tmp_path)
+    tiny_tokenizer().save_pretrained(tmp_path)
+    policy = load_policy(str(tmp_path), Sampling(max_tokens=4), Options(backend="transformers", yarn=2.0))
+    assert policy.context == 2 * 8192 and policy.describe()["rope"]["rope_type"] == "yarn"  # type: ignore[index]
+    for options, line in [({"yarn": 1.0}, "factor above 1"), ({"context": 10_000}, "reads 8192 tokens at most")]:
+        with pytest.raises(ValueError, match=line):
+            load_policy(str(tmp_path), Sampling(), Options(backend="transformers", **options))  # type: ignore[arg-type]
+    short = load_policy(str(tmp_path), Sampling(), Options(backend="transformers", context=100))
+    assert short.context == 100
+
+
+def test_a_tokenizer_whose_end_differs_from_the_configs_gets_a_note(tmp_path: Path) -> None:
+    model = tiny_model(0)
+    model.generation_config.eos_token_id = 20
+    model.save_pretrained(tmp_path)
+    tiny_tokenizer().save_pretrained(tmp_path)
+    policy = load_policy(str(tmp_path), Sampling(), Options(backend="transformers"))
+    (note,) = policy.notes()
+    assert "different ends" in note and "<|end|>" in note
+    assert policy.describe()["stop_token_ids"] == [2, 20]
+
+
+def test_a_tokenizer_without_pad_is_no_obstacle_to_evaluation() -> None:
+    tokenizer = tiny_tokenizer()
+    tokenizer.pad_token = None
+    bare = TransformersPolicy(tiny_model(0), Chat(tokenizer, name="t"), Sampling(max_tokens=12), source=TINY, batch_size=4)
+    assert [c.text for c in replies(bare)] == [c.text for c in replies(policy(Sampling(max_tokens=12)))]

@@ -13,8 +13,8 @@ from huggingface_hub import ModelCard
 
 from envs.environment import Setting
 from envs.suites import load_suite
+from eval.backends.load import Options, load_policy
 from eval.backends.sampling import Sampling
-from eval.backends.transformers_backend import load_transformers
 from eval.runs import Evaluation, evaluate
 from tmtrain.cards import write_card
 from tmtrain.data import Mixture, data_record
@@ -31,7 +31,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, seed in (("checkpoint", 0), ("other", 1)):
         tiny_model(seed).save_pretrained(root / name)
         tiny_tokenizer().save_pretrained(root / name)
-        policy = load_transformers(str(root / name), Sampling(max_tokens=8), batch_size=4, seed=0)
+        policy = load_policy(str(root / name), Sampling(max_tokens=8), Options(backend="transformers", batch_size=4))
         evaluate(policy, Evaluation(PROBLEMS, "three problems", Setting("compact")), root / f"run_{name}", progress=False)
     stage = {
         "kind": "sft",

@@ -134,7 +134,7 @@ BAD = {
     "no problems at all": (["generate", "tag", "-n", "0"], "-n must be at least 1"),
     "a suite that is none": (["eval", "expert", "--suite", "tmbench"], "neither a file nor a suite"),
     "a policy that is none": (["eval", "noisy:2", "--suite", "tmbench-v1"], "probability"),
-    "a model that is none": (["eval", "/nowhere/model", "--suite", "tmbench-v1", "--limit", "1"], "cannot load '/nowhere/model'"),
+    "a model that is none": (["eval", "/nowhere/model", "--suite", "tmbench-v1", "--limit", "1"], "/nowhere/model is no folder with a model"),
     "oracles in one turn": (["eval", "expert", "--suite", "tmbench-v1", "--oracles", "plan"], "no turn to speak in"),
     "history without state": (["eval", "expert", "--suite", "tmbench-v1", "--oracles", "history"], "needs the state oracle"),
     "resuming nothing": (["eval", "expert", "--suite", "tmbench-v1", "--resume"], "--resume needs -o"),

@@ -1,23 +1,34 @@
 """Evaluate a policy on a suite or a file of problems, step by step.
 
-MODEL is a checkpoint folder, a model of the hub, or a scripted policy: expert, random, noisy:P (errs with probability P a step), or
-replay:FILE (a run's or a published file's answers). The run directory holds manifest.json, samples.jsonl, summary.json.
+MODEL is a checkpoint folder, a LoRA adapter's folder, a model of the hub, the name of a served model (with --base-url), or a scripted
+policy: expert, random, noisy:P (errs with probability P a step), replay:FILE (a run's or a published file's answers).
 
   tmtrain eval noisy:0.1 --suite tmbench-v1
   tmtrain eval runs/grpo_tag/checkpoint --suite tmbench-v1 -o runs/mine
-  tmtrain eval Qwen/Qwen3-0.6B --problems eval.jsonl --limit 50 --temperature 0.7
+  tmtrain eval Qwen/Qwen3-8B --suite tmbench-v1 --backend vllm --tensor-parallel 2 --yarn 4
+  tmtrain eval Qwen/Qwen3-8B --problems list.jsonl --base-url http://localhost:8000/v1 --concurrency 128 --oracles plan+state
+
+Where nothing else is asked for, single-turn problems are answered greedily with at most 16384 new tokens, and the turns of multi-turn
+worlds are sampled at temperature 0.7 with thinking off. What was in force stands in the run's manifest.json; episodes are appended to
+samples.jsonl as they end, so a run that was stopped goes on with --resume.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from envs.problem import Problem
+    from eval.episodes import Policy
 
 SUMMARY = "evaluate a model or a scripted policy"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", metavar="MODEL", help="checkpoint folder, hub id, or expert | random | noisy:P | replay:FILE")
+    parser.add_argument("model", metavar="MODEL", help="folder, hub id or served name, or expert | random | noisy:P | replay:FILE")
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--suite", help="a suite, see `tmtrain envs`")
     source.add_argument("--problems", metavar="FILE", help="a file of problems")
@@ -26,48 +37,60 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--oracles", default="none", help="none, plan, state, plan+state, state+history or plan+state+history")
     parser.add_argument("--limit", type=int, metavar="N", help="only the first N problems")
-    parser.add_argument("--samples", type=int, default=1, metavar="K", help="episodes a problem (default: 1)")
-    parser.add_argument("--max-tokens", type=int, default=16_384, help="most new tokens a reply (default: 16384)")
-    parser.add_argument("--temperature", type=float, default=0.0, help="sampling temperature (default: 0, greedy)")
-    parser.add_argument("--top-p", type=float, default=1.0, help="nucleus (default: 1, off)")
-    parser.add_argument("--top-k", type=int, default=0, help="most likely tokens kept (default: 0, off)")
-    parser.add_argument("--batch-size", type=int, default=32, help="prompts decoded together (default: 32)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of whatever is drawn (default: 0)")
-    parser.add_argument("--trust-remote-code", action="store_true", help="run code that comes with the model")
+    parser.add_argument("--samples", type=int, default=1, metavar="K", help="episodes a problem, for pass@k (default: 1)")
+    parser.add_argument("--concurrency", type=int, metavar="N", help="episodes in flight (default: 256; 32 with --base-url)")
     parser.add_argument("-o", "--output", metavar="DIR", help="run directory (default: a new folder under runs/)")
     parser.add_argument("--resume", action="store_true", help="go on with an interrupted run; needs -o")
+
+    decoding = parser.add_argument_group("decoding")
+    decoding.add_argument("--max-tokens", type=int, help="most new tokens a reply (default: 16384, or what the context leaves)")
+    decoding.add_argument("--temperature", type=float, help="sampling temperature; 0 is greedy (default: 0; 0.7 in worlds)")
+    decoding.add_argument("--top-p", type=float, default=1.0, help="nucleus (default: 1, off)")
+    decoding.add_argument("--top-k", type=int, default=0, help="most likely tokens kept (default: 0, off)")
+    decoding.add_argument("--seed", type=int, default=0, help="seed of whatever is drawn (default: 0)")
+    decoding.add_argument(
+        "--thinking", choices=("on", "off", "template"), help="the chat template's switch (default: the template's own; off in worlds)"
+    )
+    decoding.add_argument(
+        "--earlier-thinking", choices=("keep", "drop"), default="keep", help="what later turns see of earlier thinking (default: keep)"
+    )
+
+    engine = parser.add_argument_group("engine")
+    engine.add_argument(
+        "--backend", choices=("auto", "vllm", "openai", "transformers"), default="auto", help="default: vllm on a GPU, else transformers"
+    )
+    engine.add_argument("--base-url", metavar="URL", help="an OpenAI-compatible server; the key is read from OPENAI_API_KEY")
+    engine.add_argument("--context", type=int, metavar="TOKENS", help="longest sequence (default: the model's)")
+    engine.add_argument("--yarn", type=float, metavar="FACTOR", help="stretch the model's context by YaRN")
+    engine.add_argument("--tensor-parallel", type=int, default=1, metavar="N", help="GPUs that vLLM splits the model over (default: 1)")
+    engine.add_argument("--batch-size", type=int, default=32, help="prompts that transformers decodes together (default: 32)")
+    engine.add_argument("--retries", type=int, default=8, help="further attempts at a server (default: 8)")
+    engine.add_argument("--timeout", type=float, default=600.0, metavar="SECONDS", help="for one answer of a server (default: 600)")
+    engine.add_argument("--trust-remote-code", action="store_true", help="run code that comes with the model")
 
 
 def run(args: argparse.Namespace) -> int:
     from envs.environment import Setting
     from eval.policies import scripted_policy
+    from eval.records import check_free
     from eval.runs import Evaluation, evaluate
     from tmtrain.commands.output import print_json
     from tmtrain.commands.problems import named_problems
     from tmtrain.provenance import read_training_record
 
-    for name in ("limit", "samples", "batch_size"):
+    for name in ("limit", "samples", "batch_size", "concurrency", "tensor_parallel", "context"):
         if (value := getattr(args, name)) is not None and value < 1:
             raise ValueError(f"--{name.replace('_', '-')} must be at least 1, not {value}")
     if args.resume and not args.output:
         raise ValueError("--resume needs -o DIR, the run to go on with")
-    problems = named_problems(args.suite or args.problems)[: args.limit]
+    source = args.suite or args.problems
+    problems = named_problems(source)[: args.limit]
+    directory = Path(args.output) if args.output else _new_directory(args.model, source)
+    check_free(directory, resume=args.resume)
     style = args.style or read_training_record(args.model).get("style", "verbose")
-    setting = Setting.parse(args.oracles, style)
-    policy = scripted_policy(args.model)
-    if policy is None:
-        from eval.backends.sampling import Sampling
-        from eval.backends.transformers_backend import load_transformers
-
-        sampling = Sampling(args.max_tokens, args.temperature, args.top_p, args.top_k)
-        policy = load_transformers(
-            args.model, sampling, batch_size=args.batch_size, seed=args.seed, trust_remote_code=args.trust_remote_code
-        )
-    directory = Path(args.output) if args.output else _new_directory(args.model, args.suite or args.problems)
-    # Enough episodes at once to fill every batch while the last one is being read.
-    evaluation = Evaluation(
-        problems, args.suite or args.problems, setting, args.samples, args.seed, concurrency=max(256, 4 * args.batch_size)
-    )
+    concurrency = args.concurrency or (32 if args.base_url else max(256, 4 * args.batch_size))
+    evaluation = Evaluation(problems, source, Setting.parse(args.oracles, style), args.samples, args.seed, concurrency)
+    policy = scripted_policy(args.model) or _model_policy(args, problems)
     summary = evaluate(policy, evaluation, directory, resume=args.resume, progress=not args.json)
     if args.json:
         print_json(summary)
@@ -77,6 +100,33 @@ def run(args: argparse.Namespace) -> int:
         print_scores(summary)
         print(f"\nrun directory: {directory}  (tmtrain report {directory})")
     return 0
+
+
+def _model_policy(args: argparse.Namespace, problems: Sequence[Problem]) -> Policy:
+    from envs.registry import load_env
+    from eval.backends.load import Options, load_policy
+    from eval.backends.sampling import Sampling
+
+    multi_turn = {load_env(name).multi_turn for name in {p.env for p in problems}}
+    if len(multi_turn) > 1 and (args.temperature is None or args.thinking is None):
+        raise ValueError("single-turn and multi-turn problems have different defaults: say --temperature and --thinking for both")
+    world = multi_turn == {True}
+    temperature = args.temperature if args.temperature is not None else 0.7 if world else 0.0
+    sampling = Sampling(args.max_tokens, temperature, args.top_p, args.top_k, args.seed)
+    options = Options(
+        backend=args.backend,
+        base_url=args.base_url,
+        thinking=args.thinking or ("prefer-off" if world else "template"),
+        earlier_thinking=args.earlier_thinking,
+        context=args.context,
+        yarn=args.yarn,
+        batch_size=args.batch_size,
+        tensor_parallel=args.tensor_parallel,
+        retries=args.retries,
+        timeout=args.timeout,
+        trust_remote_code=args.trust_remote_code,
+    )
+    return load_policy(args.model, sampling, options)
 
 
 def _new_directory(model: str, source: str) -> Path:

@@ -1,0 +1,113 @@
+"""Two runs on the same problems: paired differences."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from envs.verdict import Verdict
+from eval.metrics import statistics_of
+from eval.records import EpisodeRecord, changed_settings
+from eval.report import Run
+from eval.statistics import bootstrap
+
+
+@dataclass(frozen=True, slots=True)
+class McNemar:
+    """The exact test of McNemar (1947) on the episodes of which one run succeeds and the other does not.
+
+    Attributes:
+        only_a, only_b: How many succeed in one run only.
+        p_value: Two-sided, of the hypothesis that both are equally likely.
+    """
+
+    only_a: int
+    only_b: int
+    p_value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What `compare_runs` finds.
+
+    Attributes:
+        a, b: Names of the runs.
+        pairs: Episodes that both runs have and score; only they count.
+        left_out: Episodes that only one of the runs has or scores.
+        scores: For each score its value in both runs and the difference b - a with a 95 % interval (percentile bootstrap over problems,
+            the same resamples for both runs).
+        success: McNemar's test, or None where problems have several samples, which are not independent.
+        settings: In what the runs differ, besides the scores.
+    """
+
+    a: str
+    b: str
+    pairs: int
+    left_out: int
+    scores: dict[str, dict[str, Any]]
+    success: McNemar | None
+    settings: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "settings": list(self.settings)}
+
+
+def compare_runs(a: Run, b: Run) -> Comparison:
+    """Compares two runs episode by episode.
+
+    Raises:
+        ValueError: Where they have no scored episode in common, or hold different problems under the same id.
+    """
+    own, other = _scored(a), _scored(b)
+    keys = [key for key in own if key in other]
+    if not keys:
+        raise ValueError(f"{a.name} and {b.name} have no scored episode in common: compare runs on the same problems")
+    for key in keys:
+        if _payload(own[key]) != _payload(other[key]):
+            raise ValueError(f"{a.name} and {b.name} hold different problems under the id {key}: they cannot be compared")
+    ids = [own[key].problem["id"] for key in keys]
+    verdicts_a, verdicts_b = [own[k].verdict for k in keys], [other[k].verdict for k in keys]
+    return Comparison(
+        a=a.name,
+        b=b.name,
+        pairs=len(keys),
+        left_out=len(own.keys() ^ other.keys()),
+        scores=_differences(verdicts_a, verdicts_b, ids),
+        success=_mcnemar(verdicts_a, verdicts_b) if len(set(ids)) == len(ids) else None,
+        settings=tuple(sorted(changed_settings(a.manifest, b.manifest))),
+    )
+
+
+def _scored(run: Run) -> dict[str, EpisodeRecord]:
+    return {r.key: r for r in run.records if r.verdict.ending.scored}
+
+
+def _payload(record: EpisodeRecord) -> dict[str, Any]:
+    return {k: v for k, v in record.problem.items() if k != "split"}
+
+
+def _differences(a: list[Verdict], b: list[Verdict], ids: list[str]) -> dict[str, dict[str, Any]]:
+    first, second = statistics_of(a), statistics_of(b)
+    found: dict[str, dict[str, Any]] = {}
+    for name in first:
+        one, two = first[name], second[name]
+        values = [float(s(np.ones((1, len(ids))))[0]) for s in (one, two)]
+        if np.isnan(values).any():
+            continue
+
+        def difference(weights: np.ndarray, one: Any = one, two: Any = two) -> np.ndarray:
+            return two(weights) - one(weights)
+
+        found[name] = {"a": values[0], "b": values[1], "difference": bootstrap(difference, ids, least=-1.0).to_json()}
+    return found
+
+
+def _mcnemar(a: list[Verdict], b: list[Verdict]) -> McNemar:
+    from scipy.stats import binomtest
+
+    only_a = sum(x.success and not y.success for x, y in zip(a, b, strict=True))
+    only_b = sum(y.success and not x.success for x, y in zip(a, b, strict=True))
+    p_value = float(binomtest(only_b, only_a + only_b).pvalue) if only_a + only_b else 1.0
+    return McNemar(only_a, only_b, p_value)
