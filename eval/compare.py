@@ -36,6 +36,8 @@ class Comparison:
         a, b: Names of the runs.
         pairs: Episodes that both runs have and score; only they count.
         left_out: Episodes that only one of the runs has or scores.
+        same_text: Pairs whose replies are the same, character by character.
+        verdicts_differ: Episodes (problem id/sample) whose verdicts differ.
         scores: For each score its value in both runs and the difference b - a with a 95 % interval (percentile bootstrap over problems,
             the same resamples for both runs).
         success: McNemar's test, or None where problems have several samples, which are not independent.
@@ -46,12 +48,14 @@ class Comparison:
     b: str
     pairs: int
     left_out: int
+    same_text: int
+    verdicts_differ: tuple[str, ...]
     scores: dict[str, dict[str, Any]]
     success: McNemar | None
     settings: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "settings": list(self.settings)}
+        return {**asdict(self), "settings": list(self.settings), "verdicts_differ": list(self.verdicts_differ)}
 
 
 def compare_runs(a: Run, b: Run) -> Comparison:
@@ -74,6 +78,8 @@ def compare_runs(a: Run, b: Run) -> Comparison:
         b=b.name,
         pairs=len(keys),
         left_out=len(own.keys() ^ other.keys()),
+        same_text=sum(own[k].replies == other[k].replies for k in keys),
+        verdicts_differ=tuple(k for k in keys if own[k].verdict != other[k].verdict),
         scores=_differences(verdicts_a, verdicts_b, ids),
         success=_mcnemar(verdicts_a, verdicts_b) if len(set(ids)) == len(ids) else None,
         settings=tuple(sorted(changed_settings(a.manifest, b.manifest))),

@@ -137,7 +137,12 @@ def _load_transformers(model: Model, sampling: Sampling, options: Options) -> Po
         from peft import PeftModel
 
         with one_line(f"cannot put the adapter {model.adapter} on {model.base}"):
-            loaded = PeftModel.from_pretrained(loaded, model.adapter)
+            adapted = PeftModel.from_pretrained(loaded, model.adapter)
+        if adapted.active_peft_config.is_prompt_learning:
+            raise ValueError(
+                f"{model.adapter} is no LoRA adapter but {adapted.active_peft_config.peft_type}: merge it or evaluate it elsewhere"
+            )
+        loaded = adapted.get_base_model()  # with the adapter in its layers; the wrapper has a generation config of its own
     if options.yarn is not None:
         check_yarn(loaded, model.name)
     loaded.to("cuda" if torch.cuda.is_available() else "cpu")

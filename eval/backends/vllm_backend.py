@@ -74,6 +74,7 @@ class VLLMPolicy(TokenPolicy):
 
     async def close(self) -> None:
         self.engine.shutdown()
+        del self.engine  # its destructor shuts down again, which fails noisily once the interpreter is going down
 
 
 def load_vllm(model: Model, sampling: Sampling, options: Options) -> VLLMPolicy:
@@ -82,7 +83,7 @@ def load_vllm(model: Model, sampling: Sampling, options: Options) -> VLLMPolicy:
     Raises:
         ValueError: In one line, where vLLM is not installed, the model cannot be loaded, or a setting that was asked for is not in force.
     """
-    os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
+    os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
     chat = load_chat(model, options)  # before vLLM is imported, which takes long
     try:
@@ -112,6 +113,8 @@ def load_vllm(model: Model, sampling: Sampling, options: Options) -> VLLMPolicy:
                 model=model.base,
                 tokenizer=model.tokenizer,
                 load_format="safetensors",
+                # The checkpoint's own, as for every backend: left alone, vLLM turns fp32 into bf16.
+                dtype=str(getattr(hf_config, "dtype", None) or "auto").removeprefix("torch."),
                 generation_config="vllm",
                 max_model_len=options.context,
                 tensor_parallel_size=options.tensor_parallel,

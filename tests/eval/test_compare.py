@@ -35,6 +35,7 @@ def test_a_better_policy_is_better_with_an_interval_off_zero(tmp_path: Path) -> 
         score = found.scores[name]
         assert score["difference"]["value"] == pytest.approx(score["b"] - score["a"])
         assert 0 < score["difference"]["low"] <= score["difference"]["value"] <= score["difference"]["high"] <= 1
+    assert found.same_text + len(found.verdicts_differ) == 100, "a noisy reply that differs has another verdict"
     assert any(line.startswith("policy.policy was") for line in found.settings)
 
 
@@ -57,7 +58,7 @@ def test_pairing_narrows_the_interval(tmp_path: Path) -> None:
         (b / name).write_bytes((a / name).read_bytes())
     first, second = two(a, b)
     found = compare_runs(first, second)
-    assert found.success.p_value == 1.0
+    assert found.success.p_value == 1.0 and found.same_text == 100 and found.verdicts_differ == ()
     assert all(s["difference"]["value"] == s["difference"]["low"] == s["difference"]["high"] == 0 for s in found.scores.values())
 
 

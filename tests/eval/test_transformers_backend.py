@@ -154,10 +154,11 @@ def test_an_adapters_folder_is_loaded_on_its_base_and_changes_the_replies(tmp_pa
     adapted = get_peft_model(base, LoraConfig(r=4, target_modules="all-linear", init_lora_weights=False))
     adapted.save_pretrained(tmp_path / "lora")
     options = Options(backend="transformers")
-    plain, lora = (load_policy(str(tmp_path / n), Sampling(max_tokens=12), options) for n in ("base", "lora"))
-    merged = TransformersPolicy(adapted.merge_and_unload(), Chat(tiny_tokenizer(), name="m"), Sampling(max_tokens=12), source=TINY)
+    plain, lora = (load_policy(str(tmp_path / n), Sampling(max_tokens=40), options) for n in ("base", "lora"))
+    merged = TransformersPolicy(adapted.merge_and_unload(), Chat(tiny_tokenizer(), name="m"), Sampling(max_tokens=40), source=TINY)
     texts = [[c.text for c in replies(p)] for p in (plain, lora, merged)]  # type: ignore[arg-type]
     assert texts[0] != texts[1] == texts[2]
+    assert all(c.completion_tokens == 40 or not c.truncated for c in replies(lora))  # type: ignore[arg-type]
     assert lora.describe()["adapter"]["base"] == str(tmp_path / "base")  # type: ignore[index]
 
 

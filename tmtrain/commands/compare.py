@@ -34,6 +34,9 @@ def run(args: argparse.Namespace) -> int:
         rows.append((name.replace("_", " "), f"{100 * score['a']:.1f}", f"{100 * score['b']:.1f}", shown))
     print_table(["score, %", f"A: {result.a}", f"B: {result.b}", "B - A [95 % interval]"], rows)
     print(f"\n{result.pairs} episodes in both runs" + (f", {result.left_out} in one only, left out" if result.left_out else ""))
+    differ = result.verdicts_differ
+    print(f"replies that are the same to the letter: {result.same_text}; episodes with different verdicts: {len(differ)}", end="")
+    print(f" ({', '.join(key[:14] for key in differ[:5])}{', …' if len(differ) > 5 else ''})" if differ else "")
     if result.success:
         test = result.success
         print(f"only A succeeds: {test.only_a}, only B: {test.only_b}; McNemar's exact test: p = {test.p_value:.2g}")
