@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eval.plots import horizon_figure, step_accuracy_figure
+from eval.plots import endings_figure, horizon_figure, step_accuracy_figure, tokens_figure
 from eval.records import EpisodeRecord, read_manifest, read_records
 from eval.statistics import percent
 from eval.summary import summarise
@@ -53,11 +53,17 @@ def write_report(runs: Sequence[Run], directory: str | Path) -> Path:
     directory = Path(directory)
     (directory / "plots").mkdir(parents=True, exist_ok=True)
     summaries = {run.name: run.summary for run in runs}
-    figures = {"step_accuracy": step_accuracy_figure(summaries)}
-    if (by_horizon := horizon_figure(summaries)) is not None:
-        figures["horizon"] = by_horizon
+    tokens = {run.name: [sum(n) for r in run.records if (n := [t for t in r.completion_tokens if t is not None])] for run in runs}
+    figures = {
+        "step_accuracy": step_accuracy_figure(summaries),
+        "horizon": horizon_figure(summaries),
+        "tokens": tokens_figure(tokens),
+        "endings": endings_figure({run.name: run.summary["endings"] for run in runs}),
+    }
     images = {}
     for name, figure in figures.items():
+        if figure is None:
+            continue
         data = io.BytesIO()
         figure.savefig(data, format="png", dpi=150, metadata={"Software": None})
         (directory / "plots" / f"{name}.png").write_bytes(data.getvalue())
@@ -66,10 +72,20 @@ def write_report(runs: Sequence[Run], directory: str | Path) -> Path:
         loader=jinja2.PackageLoader("eval", "."), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["percent"] = percent
-    page = environment.get_template("report.html.j2").render(runs=runs, images=images, episodes=[_episodes(run) for run in runs])
+    page = environment.get_template("report.html.j2").render(
+        runs=runs, scores=_scores(runs), images=images, episodes=[_episodes(run) for run in runs]
+    )
     path = directory / "report.html"
     path.write_text(page, encoding="utf-8")
     return path
+
+
+def _scores(runs: Sequence[Run]) -> dict[str, str]:
+    """The scores of the first table, by key of the summary: states are weighted and followed in the m-tag system only."""
+    names = {"success_rate": "success", "step_accuracy": "step accuracy"}
+    if any(run.summary["faithfulness"]["value"] is not None for run in runs):
+        names |= {"strict_pass_rate": "strict pass", "swa_uniform": "SWA uniform", "swa_linear": "SWA linear", "faithfulness": "faithful"}
+    return names
 
 
 def _episodes(run: Run) -> list[dict[str, Any]]:

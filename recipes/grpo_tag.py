@@ -56,7 +56,7 @@ def main(argv: Sequence[str]) -> None:
     if is_main_process():
         runs = [output / "eval_before", output / "eval_after"]
         report = write_report(read_runs(runs), output)
-        card = write_card(checkpoint, runs)
+        card = write_card(checkpoint, runs).path
         print(f"{before_and_after(before, after)}\n\nmodel card: {card}\nreport: {report}")
 
 

@@ -34,7 +34,7 @@ def main(argv: Sequence[str]) -> None:
     run = Path(config.output_dir) / "eval"
     summary = evaluate_checkpoint(checkpoint, held, recipe, run)
     if is_main_process():
-        card = write_card(checkpoint, [run])
+        card = write_card(checkpoint, [run]).path
         print_scores(summary)
         print(f"model card: {card}")
 

@@ -2,82 +2,88 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eval.backends.folder import weights_hash
+from eval.backends.folder import resolve, weights_hash
 from eval.plots import step_accuracy_figure
 from eval.report import Run, read_runs
 from eval.statistics import percent
+from tmtrain.card_metadata import METRICS, check_card, entries, model_index, write_eval_results
 from tmtrain.provenance import read_training_record
 
-#: Scores that go into the card's metadata: key of the summary, name for people.
-METRICS = {
-    "swa_uniform": "Step-weighted accuracy (uniform)",
-    "swa_linear": "Step-weighted accuracy (linear)",
-    "pass_rate": "Pass rate",
-    "strict_pass_rate": "Strict pass rate",
-}
 PLOT = "step_accuracy.png"
 
 
-def write_card(checkpoint: str | Path, runs: Sequence[str | Path]) -> Path:
-    """Writes `README.md` and its plot into a checkpoint's folder.
+@dataclass(frozen=True, slots=True)
+class WrittenCard:
+    """A card on the disk.
 
-    Only runs of these very weights go into the metadata (`model-index`); others, such as one from before the training, are shown for
-    comparison.
+    Attributes:
+        path: The card.
+        eval_results: The `.eval_results/` files beside it.
+        warnings: What was left out of it, a line each.
+    """
+
+    path: Path
+    eval_results: list[Path]
+    warnings: list[str]
+
+
+def write_card(checkpoint: str | Path, runs: Sequence[str | Path], *, base_model: str | None = None) -> WrittenCard:
+    """Writes `README.md`, its plot and `.eval_results/` into a checkpoint's folder, and reads them back.
+
+    Only runs of these very weights go into the metadata; others, such as one from before the training, are shown for comparison.
 
     Raises:
-        ValueError: Where the folder holds no model, a run cannot be read, or none is of this checkpoint.
+        ValueError: Where the folder holds no model, a run cannot be read, none is of this checkpoint, or a score is no number.
     """
     from huggingface_hub import ModelCard
 
     folder = Path(checkpoint)
-    own_hash = weights_hash(str(folder))
-    if own_hash is None:
-        raise ValueError(f"{checkpoint} holds no safetensors weights, so there is no model to describe")
+    if not folder.is_dir():
+        raise ValueError(f"{checkpoint} is no folder, so there is no place for a card")
+    model = resolve(str(folder))
     read = read_runs(runs)
-    own = [run for run in read if run.manifest["policy"].get("weights") == own_hash]
+    own = [run for run in read if run.manifest["policy"].get("weights") == weights_hash(str(folder))]
     if not own:
         raise ValueError(f"none of the runs is of the weights in {checkpoint}: evaluate it first (tmtrain eval {checkpoint} …)")
     name = folder.parent.name if folder.name == "checkpoint" else folder.name
     record = read_training_record(folder)
+    scores = entries(own)
+    base, warnings = _base_model(base_model, record, model.base if model.adapter else None)
     step_accuracy_figure({run.name: run.summary for run in read}).savefig(folder / PLOT, dpi=150)
-    data = _metadata(name, own, record)
+    data = _metadata(name, model_index(scores), record, base, adapter=model.adapter is not None)
     card = ModelCard(f"---\n{data.to_yaml()}\n---\n\n{_body(name, own, read, record)}", ignore_metadata_errors=False)
     path = folder / "README.md"
     card.save(path)
-    return path
+    check_card(path, scores)
+    return WrittenCard(path, write_eval_results(scores, folder), warnings)
 
 
-def _metadata(name: str, own: Sequence[Run], record: dict[str, Any]) -> Any:
-    from huggingface_hub import EvalResult, ModelCardData
+def _base_model(asked: str | None, record: dict[str, Any], adapted: str | None) -> tuple[str | None, list[str]]:
+    """The hub id of what training started from, and a warning where it has none that could be named."""
+    origin = asked or adapted or next((stage["model"] for stage in record.get("stages", [])), None)
+    if origin is None or origin == "tiny":
+        return None, []
+    if Path(origin).exists() or origin.count("/") != 1:
+        return None, [f"the base model {origin} is a folder on this machine, so it is left out: name its hub id by --base-model"]
+    return origin, []
 
-    results = []
-    for run in own:
-        suite, setting = run.manifest["suite"], run.manifest["setting"]
-        for key, title in METRICS.items():
-            value = run.summary[key]["value"]
-            if value is None or math.isnan(value):
-                continue
-            results.append(
-                EvalResult(
-                    task_type="text-generation",
-                    task_name="Computational reasoning",
-                    dataset_type=f"tmtrain/{Path(suite['source']).stem}",
-                    dataset_name=f"{suite['source']} ({suite['problems']} problems)",
-                    dataset_config=f"style={setting['style']},oracles={setting['oracles']}",
-                    dataset_revision=suite["hash"],
-                    metric_type=key,
-                    metric_name=title,
-                    metric_value=value,
-                )
-            )
+
+def _metadata(name: str, results: list[Any], record: dict[str, Any], base: str | None, *, adapter: bool) -> Any:
+    from huggingface_hub import ModelCardData
+
     tags = ["computational-reasoning", *sorted({stage["kind"] for stage in record.get("stages", [])})]
     return ModelCardData(
-        model_name=name, eval_results=results, library_name="transformers", pipeline_tag="text-generation", tags=["tmtrain", *tags]
+        model_name=name,
+        eval_results=results,
+        base_model=base,
+        library_name="peft" if adapter else "transformers",
+        pipeline_tag="text-generation",
+        tags=["tmtrain", *tags],
     )
 
 
@@ -145,6 +151,7 @@ def _evaluation(run: Run) -> str:
     endings = ", ".join(f"{name} {count}" for name, count in run.summary["endings"].items())
     return (
         f"- `{run.name}`: {suite['source']}, {suite['problems']} problems (hash `{suite['hash']}`), style {setting['style']}, oracles "
-        f"{setting['oracles']}; backend {policy['backend']}, {sampling}; weights `{policy.get('weights')}`; verifier "
-        f"{run.manifest['verifier_version']}, scorer {run.manifest['scorer_version']}. Endings: {endings}."
+        f"{setting['oracles']}; backend {policy['backend']}, {sampling}, thinking {policy.get('thinking', 'none')}, stop tokens "
+        f"{policy.get('stop_token_ids')}; weights `{policy.get('weights')}`; verifier {run.manifest['verifier_version']}, scorer "
+        f"{run.manifest['scorer_version']}. Endings: {endings}."
     )

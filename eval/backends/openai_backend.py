@@ -11,6 +11,7 @@ from envs.environment import Episode, Message
 from envs.problem import stream
 from envs.thinking import blank_thinking
 from eval.backends.chat import SWITCHES
+from eval.backends.folder import weights_hash
 from eval.backends.load import Options
 from eval.backends.sampling import Sampling
 from eval.episodes import Completion, InfrastructureError, OverlongPrompt, Policy, Session
@@ -46,7 +47,8 @@ class ServerPolicy(Policy):
         return {
             "backend": "openai",
             "model": self.name,
-            "weights": None,
+            # What a server on this machine loaded lies on this machine.
+            "weights": weights_hash(root) if (root := self._facts["root"]) and _is_local(self._facts["base_url"]) else None,
             **self._facts,
             "thinking": thinking,
             "earlier_thinking": self._options.earlier_thinking,
@@ -210,6 +212,10 @@ def _is_overlong(error: Any) -> bool:
 def _line(error: BaseException) -> str:
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return lines[0][:300]
+
+
+def _is_local(url: str) -> bool:
+    return urlsplit(url).hostname in ("localhost", "127.0.0.1", "::1")
 
 
 def _root(base_url: str) -> str:

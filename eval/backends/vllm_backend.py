@@ -106,7 +106,8 @@ def load_vllm(model: Model, sampling: Sampling, options: Options) -> VLLMPolicy:
         extra |= {"enable_lora": True, "max_lora_rank": _allowed_rank(rank)}
     if current_platform.is_cpu():
         os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "2")
-        extra["enforce_eager"] = True
+        # With chunked prefill, a seeded request that is cut brings the CPU engine down.
+        extra |= {"enforce_eager": True, "enable_chunked_prefill": False}
     with one_line(f"vLLM cannot run {model.name}"):
         engine = AsyncLLM.from_engine_args(
             AsyncEngineArgs(

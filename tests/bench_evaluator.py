@@ -1,0 +1,133 @@
+"""The evaluator on a real 135M model through vLLM on the CPU, against calling the engine directly and against a loop that plays all
+episodes turn by turn: `make bench`.
+
+Both sides of each ratio run in turn on one engine, from an empty prefix cache, on the same problems with the same seeds, so they
+generate the same tokens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from itertools import count, islice
+from pathlib import Path
+
+from envs.dataset import draw, make_params
+from envs.environment import Episode, Setting
+from envs.problem import Problem
+from envs.registry import load_env
+from eval.backends.load import Options, load_policy
+from eval.backends.sampling import Sampling
+from eval.backends.vllm_backend import VLLMPolicy
+from eval.episodes import Task, play_all
+from eval.records import RunDirectory
+from eval.runs import Evaluation, manifest
+from tmtrain.smollm2 import build
+
+ROUNDS = 3
+
+
+def single_turn() -> list[Problem]:
+    params = make_params("tag", {"max_steps": 4})
+    return list(islice(draw("tag", params, seed=0, split="bench", unique=True), 64))
+
+
+def multi_turn() -> list[Problem]:
+    """Episodes whose budgets differ by a factor of six."""
+    sources = [draw("listworld", make_params("listworld", {"pops": n}), seed=0, split="bench", unique=True) for n in range(1, 13)]
+    return [next(sources[i % len(sources)]) for i in range(48)]
+
+
+async def tokens_a_second(policy: VLLMPolicy, work: Callable[[], Awaitable[int]]) -> float:
+    await policy.engine.reset_prefix_cache()
+    started = time.perf_counter()
+    tokens = await work()
+    return tokens / (time.perf_counter() - started)
+
+
+async def ours(policy: VLLMPolicy, problems: list[Problem], setting: Setting) -> int:
+    """The evaluator's own loop, records written to the disk as always; returns the tokens generated."""
+    with tempfile.TemporaryDirectory() as folder:
+        run = RunDirectory(Path(folder) / "run", manifest(policy, Evaluation(problems, "bench", setting)))
+        await play_all([Task(p) for p in problems], setting, policy, concurrency=256, on_record=run.append)
+        run.close()
+        return sum(n for record in run.finished.values() for n in record.completion_tokens if n is not None)
+
+
+async def direct(policy: VLLMPolicy, prompts: list[list[int]]) -> int:
+    """All prompts put to the engine at once, nothing read."""
+    from vllm import SamplingParams
+    from vllm.sampling_params import RequestOutputKind
+
+    params = SamplingParams(
+        temperature=0.0, max_tokens=policy.sampling.token_limit, stop_token_ids=policy.stops, output_kind=RequestOutputKind.FINAL_ONLY
+    )
+
+    async def one(prompt: list[int], number: int) -> int:
+        outputs = policy.engine.generate({"prompt_token_ids": prompt}, params, request_id=f"direct-{number}")
+        return [len(output.outputs[0].token_ids) async for output in outputs][-1]
+
+    return sum(await asyncio.gather(*(one(p, next(_NUMBERS)) for p in prompts)))
+
+
+_NUMBERS = count()
+
+
+async def lockstep(policy: VLLMPolicy, problems: list[Problem], setting: Setting) -> int:
+    """Every live episode replies, then all go on to the next turn: the batched loop of many evaluators."""
+    episodes: list[Episode] = [load_env(p.env).start(p, setting) for p in problems]
+    sessions = [policy.session(e, f"0/{Task(p).key}") for e, p in zip(episodes, problems, strict=True)]
+    tokens = 0
+    while live := [i for i, e in enumerate(episodes) if not e.over]:
+        replies = await asyncio.gather(*(sessions[i].reply(list(episodes[i].messages)) for i in live))
+        for i, reply in zip(live, replies, strict=True):
+            episodes[i].reply(reply.text, truncated=reply.truncated)
+            tokens += reply.completion_tokens or 0
+    return tokens
+
+
+async def compare(name: str, policy: VLLMPolicy, one: Callable[[], Awaitable[int]], other: Callable[[], Awaitable[int]]) -> None:
+    await one()  # the engine's first batch is slow
+    pairs = [(await tokens_a_second(policy, one), await tokens_a_second(policy, other)) for _ in range(ROUNDS)]
+    ratios = sorted(a / b for a, b in pairs)
+    rates = [statistics.median(rate) for rate in zip(*pairs, strict=True)]
+    print(
+        f"{name:62}{rates[0]:7.0f} / {rates[1]:.0f} tok/s, ratio {statistics.median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})",
+        flush=True,
+    )
+
+
+def main() -> None:
+    model = str(build("runs/smollm2"))
+    verbose = Setting("verbose")
+
+    async def first() -> None:
+        policy = load_policy(model, Sampling(max_tokens=96), Options(backend="vllm", context=2048))
+        assert isinstance(policy, VLLMPolicy)
+        problems = single_turn()
+        prompts = [policy.chat.render(load_env(p.env).start(p, verbose).messages) for p in problems]
+        await compare(
+            "64 single-turn problems: evaluator / engine called directly",
+            policy,
+            lambda: ours(policy, problems, verbose),
+            lambda: direct(policy, prompts),
+        )
+        policy.sampling = Sampling(max_tokens=96, temperature=0.7)
+        worlds = multi_turn()
+        await compare(
+            "48 ListWorld episodes of 1 to 12 pops: evaluator / lockstep",
+            policy,
+            lambda: ours(policy, worlds, verbose),
+            lambda: lockstep(policy, worlds, verbose),
+        )
+        await policy.close()
+
+    asyncio.run(first())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
