@@ -142,7 +142,7 @@ BAD = {
     "scoring no file": (["score", "/nowhere.json"], "cannot read /nowhere.json"),
     "reporting no run": (["report", "/nowhere"], "is no run directory"),
     "a report of several without a place": (["report", "a", "b"], "add -o DIR"),
-    "a card of no model": (["card", "/nowhere", "--runs", "a"], "holds no safetensors weights"),
+    "a card of no model": (["card", "/nowhere", "--runs", "a"], "is no folder"),
 }  # fmt: skip
 
 
