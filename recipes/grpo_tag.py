@@ -26,7 +26,7 @@ def main(argv: Sequence[str]) -> None:
     from tmtrain.cards import write_card
     from tmtrain.config import make_configs, read_file, read_settings
     from tmtrain.data import held_out
-    from tmtrain.evaluation import before_and_after, evaluate_checkpoint
+    from tmtrain.evaluation import before_and_after, check_start, evaluate_checkpoint
     from tmtrain.grpo import check_settings, draw_problems, train_grpo
     from tmtrain.models import training_tokenizer
     from tmtrain.recipe import GRPORecipe, SFTRecipe
@@ -50,6 +50,7 @@ def main(argv: Sequence[str]) -> None:
     if sft_recipe:
         start = train_sft("tag", sft_recipe, sft_config, held)
     before = evaluate_checkpoint(start, held, recipe, output / "eval_before")
+    check_start(before, recipe.min_start_accuracy)
     checkpoint = train_grpo(start, mixture, problems, recipe, config, held)
     after = evaluate_checkpoint(checkpoint, held, recipe, output / "eval_after")
 

@@ -32,6 +32,25 @@ def evaluate_checkpoint(checkpoint: Path, problems: Sequence[Problem], recipe: R
     return evaluate(policy, evaluation, directory, resume=recipe.resume)
 
 
+def check_start(before: Mapping[str, Any], least: float) -> None:
+    """Refuses to start GRPO from a policy that is hardly ever right.
+
+    Args:
+        before: The summary of the evaluation before GRPO; empty on processes that did not make it.
+        least: Least share of right steps, the first of each episode left out: it may need no rule at all.
+
+    Raises:
+        ValueError: Where fewer are right.
+    """
+    later = [count for count in before.get("acc", []) if count["step"] > 0]
+    right, due = sum(c["correct"] for c in later), sum(c["total"] for c in later)
+    if due and right < least * due:
+        raise ValueError(
+            f"min_start_accuracy: before GRPO {right} of {due} steps after the first are right, fewer than {least:.1%}: GRPO would have "
+            "nothing to reward; warm up longer or on easier levels, or set it to 0"
+        )
+
+
 def before_and_after(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     """The two evaluations beside each other, overall and by horizon, as a table of percents with 95 % intervals."""
     rows = [(name, before[key], after[key]) for key, name in _OVERALL.items()]

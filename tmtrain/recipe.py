@@ -87,6 +87,8 @@ class GRPORecipe(Recipe):
         credit: Where advantages fall: `outcome` (plain GRPO: on the whole reply alike), `process` or `step_baseline`, see
             `tmtrain.credit`.
         outcome_weight: With step credit, the share of the outcome's advantage, 0…1.
+        min_start_accuracy: Least share of right steps, the first of each episode left out, that the model must get before GRPO on the
+            held-out problems: a policy that is never right has nothing to be rewarded for. 0 starts from anything.
         reward: Weights of the reward's parts: `step` (share of correct steps), `success`, `format` (share of readable steps).
     """
 
@@ -95,6 +97,7 @@ class GRPORecipe(Recipe):
     warmup: str | None = None
     credit: str = "outcome"
     outcome_weight: float = 0.0
+    min_start_accuracy: float = 0.02
     reward: dict[str, float] = field(default_factory=lambda: {"step": 1.0, "success": 0.0, "format": 0.0})
 
     def __post_init__(self) -> None:

@@ -39,6 +39,7 @@ max_completion_length: 96
 eval_problems: 8
 # So short a warm-up gets no step right, where step credit is zero: half of the credit is the reply's, for its form.
 outcome_weight: 0.5
+min_start_accuracy: 0
 lr_scheduler_type: constant
 warmup_steps: 0
 logging_steps: 1
@@ -104,6 +105,15 @@ def test_a_finished_run_resumes_to_the_same_end(finished: tuple[Path, str, int],
     done = launch(root, "grpo_tag.py", "--config", str(recipes / "grpo.yaml"), "--output_dir", str(output), "--resume")
     assert done.returncode == 0, done.stderr[-3000:]
     assert (output / "checkpoint" / "model.safetensors").read_bytes() == weights
+
+
+def test_a_policy_that_is_never_right_is_not_trained_on(finished: tuple[Path, str, int], recipes: Path, root: Path) -> None:
+    output, _, processes = finished
+    if processes == 2:
+        pytest.skip("one process shows it")
+    arguments = ["--config", str(recipes / "grpo.yaml"), "--output_dir", str(output), "--resume", "--min_start_accuracy", "1"]
+    done = launch(root, "grpo_tag.py", *arguments)
+    assert "min_start_accuracy: before GRPO" in done.stderr and "Traceback" not in done.stderr and "before GRPO  " not in done.stdout
 
 
 def test_the_sft_recipe_alone(recipes: Path, root: Path) -> None:
