@@ -19,7 +19,7 @@ from tmtrain.launch import is_main_process, run_recipe
 DEFAULT = Path(__file__).parent / "tag" / "tiny_grpo.yaml"
 
 
-def main(argv: Sequence[str]) -> None:
+def main(argv: Sequence[str], default: Path = DEFAULT) -> None:
     from trl import GRPOConfig, SFTConfig
 
     from eval.report import read_runs, write_report
@@ -32,23 +32,24 @@ def main(argv: Sequence[str]) -> None:
     from tmtrain.recipe import GRPORecipe, SFTRecipe
     from tmtrain.sft import train_sft
 
-    recipe, config = make_configs(read_settings(argv, DEFAULT), GRPORecipe, GRPOConfig)
+    recipe, config = make_configs(read_settings(argv, default), GRPORecipe, GRPOConfig)
     output = Path(config.output_dir)
     sft_recipe, sft_config = None, None
     if recipe.warmup:
         same = {"output_dir": str(output / "warmup"), "resume": recipe.resume, "use_cpu": config.use_cpu}
         sft_recipe, sft_config = make_configs({**read_file(Path(recipe.warmup)), **same}, SFTRecipe, SFTConfig)
-        if sft_recipe.style != recipe.style:
-            raise ValueError(f"style: the warm-up {recipe.warmup} teaches {sft_recipe.style} replies, not {recipe.style}: make them agree")
+        for field in ("style", "oracles"):
+            if (taught := getattr(sft_recipe, field)) != (wanted := getattr(recipe, field)):
+                raise ValueError(f"{field}: the warm-up {recipe.warmup} has {taught}, this recipe {wanted}: make them agree")
     start = Path(recipe.model)
-    held = held_out("tag", recipe.eval_levels, recipe.eval_problems, recipe.eval_seed)
-    mixture, problems = draw_problems("tag", recipe, config, held)
+    held = held_out(recipe.env, recipe.eval_levels, recipe.eval_problems, recipe.eval_seed)
+    mixture, problems = draw_problems(recipe, config, held)
     first = sft_recipe or recipe
     tokenizer = training_tokenizer(first.model, trust_remote_code=first.trust_remote_code)
     check_settings(tokenizer, problems, recipe, config)
 
     if sft_recipe:
-        start = train_sft("tag", sft_recipe, sft_config, held)
+        start = train_sft(sft_recipe, sft_config, held)
     before = evaluate_checkpoint(start, held, recipe, output / "eval_before")
     check_start(before, recipe.min_start_accuracy)
     checkpoint = train_grpo(start, mixture, problems, recipe, config, held)

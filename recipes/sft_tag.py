@@ -17,7 +17,7 @@ from tmtrain.launch import is_main_process, run_recipe
 DEFAULT = Path(__file__).parent / "tag" / "tiny_sft.yaml"
 
 
-def main(argv: Sequence[str]) -> None:
+def main(argv: Sequence[str], default: Path = DEFAULT) -> None:
     from trl import SFTConfig
 
     from tmtrain.cards import write_card
@@ -28,9 +28,9 @@ def main(argv: Sequence[str]) -> None:
     from tmtrain.recipe import SFTRecipe
     from tmtrain.sft import train_sft
 
-    recipe, config = make_configs(read_settings(argv, DEFAULT), SFTRecipe, SFTConfig)
-    held = held_out("tag", recipe.eval_levels, recipe.eval_problems, recipe.eval_seed)
-    checkpoint = train_sft("tag", recipe, config, held)
+    recipe, config = make_configs(read_settings(argv, default), SFTRecipe, SFTConfig)
+    held = held_out(recipe.env, recipe.eval_levels, recipe.eval_problems, recipe.eval_seed)
+    checkpoint = train_sft(recipe, config, held)
     run = Path(config.output_dir) / "eval"
     summary = evaluate_checkpoint(checkpoint, held, recipe, run)
     if is_main_process():

@@ -13,15 +13,16 @@ from envs.environment import Episode, Setting
 from envs.problem import Problem, stream
 from envs.registry import load_env
 from envs.suites import problems_hash, reserved_hashes
+from eval.backends.chat import Chat
 
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """Problems of one environment at several levels, mixed by weight.
+    """Problems at several levels, mixed by weight.
 
     Attributes:
-        env: The environment.
-        levels: Each a set of the generator's knobs; the key `weight` (default 1) is its share.
+        env: The environment of levels that do not name one.
+        levels: Each a set of the generator's knobs; the key `weight` (default 1) is its share, the key `env` its environment.
         seed, split: Names of the random streams.
     """
 
@@ -38,7 +39,7 @@ class Mixture:
                 raise ValueError(f"a level is a set of knobs such as {{max_steps: 5}}, not {level!r}")
             if float(level.get("weight", 1)) < 0:
                 raise ValueError(f"a level's weight must be at least 0, got {level!r}")
-            make_params(self.env, _knobs(level))
+            make_params(level.get("env", self.env), _knobs(level))
 
     def problems(self, forbidden: frozenset[str] = frozenset()) -> Iterator[Problem]:
         """The endless stream of problems; which level each comes from is drawn from a stream of its own.
@@ -47,8 +48,9 @@ class Mixture:
         """
         barred = forbidden | reserved_hashes()
         sources = [
-            draw(self.env, make_params(self.env, _knobs(level)), seed=self.seed, split=f"{self.split}/{i}", forbidden=barred)
+            draw(env, make_params(env, _knobs(level)), seed=self.seed, split=f"{self.split}/{i}", forbidden=barred)
             for i, level in enumerate(self.levels)
+            for env in [level.get("env", self.env)]
         ]
         weights = [float(level.get("weight", 1)) for level in self.levels]
         choose: random.Random = stream("mixture", self.env, self.split, self.seed)
@@ -61,7 +63,8 @@ def held_out(env: str, levels: Sequence[Mapping[str, Any]], count: int, seed: in
     problems: list[Problem] = []
     for i, level in enumerate(levels):
         taken = reserved_hashes() | {p.canonical for p in problems}
-        source = draw(env, make_params(env, _knobs(level)), seed=seed, split=f"eval/{i}", forbidden=taken, unique=True)
+        name = level.get("env", env)
+        source = draw(name, make_params(name, _knobs(level)), seed=seed, split=f"eval/{i}", forbidden=taken, unique=True)
         problems += [problem for problem, _ in zip(source, range(count), strict=False)]
     return problems
 
@@ -91,17 +94,46 @@ def prompt_row(problem: Problem, setting: Setting) -> dict[str, Any]:
     return {"prompt": list(episode.messages), "problem": json.dumps(problem.to_json(), ensure_ascii=False)}
 
 
-def longest_reply(tokenizer: Any, problems: Sequence[Problem], setting: Setting) -> int:
-    """Tokens of the longest right reply, its terminator included; the 200 longest as text are measured."""
-    replies = sorted((load_env(p.env).start(p, setting).expert() for p in problems), key=len)[-200:]
-    return max(len(ids) for ids in tokenizer(replies, add_special_tokens=False)["input_ids"]) + 1
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """What the expert needs, in tokens: for one reply with its terminator, and for all that an episode adds to its first prompt."""
+
+    reply: int
+    episode: int
+    prompt: int
+
+
+def expert_lengths(chat: Chat, problems: Sequence[Problem], setting: Setting) -> Lengths:
+    """The longest replies, episodes and first prompts of the expert; of the problems, the 200 with the longest horizons are played.
+
+    Raises:
+        ValueError: Where a reply of the expert, tokenized and read back, is not scored as right: nothing could be learned from it.
+    """
+    reply = whole = first = 0
+    for problem in sorted(problems, key=lambda p: p.horizon)[-200:]:
+        episode = load_env(problem.env).start(problem, setting)
+        conversation, begun = chat.conversation(), 0
+        while not episode.over:
+            context = list(episode.messages)
+            prompt = conversation.prompt(context)
+            ids = chat.tokenizer(episode.expert(), add_special_tokens=False)["input_ids"]
+            begun = begun or len(prompt)
+            reply, whole, first = max(reply, len(ids) + 1), max(whole, len(prompt) + len(ids) + 1 - begun), max(first, begun)
+            episode.reply(conversation.answered(context, prompt, ids, []))
+        verdict = episode.verdict()
+        if not verdict.strict or verdict.step_accuracy < 1:
+            raise ValueError(
+                f"the expert's replies to {problem.id[:12]} are not scored as right once they are tokenized and decoded: the tokenizer "
+                "changes the text, so right replies would go unrewarded; choose another tokenizer or alphabet"
+            )
+    return Lengths(reply, whole, first)
 
 
 def data_record(problems: Sequence[Problem], mixture: Mixture, held: Sequence[Problem]) -> dict[str, Any]:
     """What a checkpoint's training record and card say of its data."""
     trained = {p.canonical for p in problems}
     return {
-        "env": mixture.env,
+        "env": ", ".join(sorted({p.env for p in problems})),
         "levels": [dict(level) for level in mixture.levels],
         "seed": mixture.seed,
         "problems": len(problems),
@@ -115,4 +147,4 @@ def data_record(problems: Sequence[Problem], mixture: Mixture, held: Sequence[Pr
 
 
 def _knobs(level: Mapping[str, Any]) -> dict[str, Any]:
-    return {k: v for k, v in level.items() if k != "weight"}
+    return {k: v for k, v in level.items() if k not in ("weight", "env")}

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from envs.problem import Problem
+from eval.backends.chat import Chat
 from eval.backends.load import Options, load_policy
 from eval.backends.sampling import Sampling
 from eval.runs import Evaluation, evaluate
 from eval.statistics import percent
-from tmtrain.data import longest_reply
+from tmtrain.data import expert_lengths
 from tmtrain.launch import is_main_process
 from tmtrain.models import load_tokenizer
 from tmtrain.recipe import Recipe
@@ -20,14 +21,16 @@ from tmtrain.recipe import Recipe
 def evaluate_checkpoint(checkpoint: Path, problems: Sequence[Problem], recipe: Recipe, directory: Path) -> dict[str, Any]:
     """Greedy evaluation on held-out problems; the first process does it, the others get an empty summary.
 
-    Replies may be half as long again as the longest right one. An interrupted evaluation of the same checkpoint goes on where it stopped.
+    An interrupted evaluation of the same checkpoint goes on where it stopped.
     """
     if not is_main_process():
         return {}
-    tokenizer = load_tokenizer(checkpoint, trust_remote_code=recipe.trust_remote_code)
-    sampling = Sampling(max_tokens=longest_reply(tokenizer, problems, recipe.setting) * 3 // 2)
+    tokens = recipe.eval_max_tokens
+    if tokens is None:
+        chat = Chat(load_tokenizer(checkpoint, trust_remote_code=recipe.trust_remote_code), name=str(checkpoint))
+        tokens = expert_lengths(chat, problems, recipe.setting).reply * 3 // 2
     options = Options(backend="transformers", batch_size=recipe.eval_batch_size, trust_remote_code=recipe.trust_remote_code)
-    policy = load_policy(str(checkpoint), sampling, options)
+    policy = load_policy(str(checkpoint), Sampling(max_tokens=tokens), options)
     evaluation = Evaluation(problems, "held-out", recipe.setting, concurrency=4 * recipe.eval_batch_size)
     return evaluate(policy, evaluation, directory, resume=recipe.resume)
 

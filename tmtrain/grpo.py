@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from envs.problem import Problem
+from envs.registry import load_env
+from eval.backends.chat import Chat
 from eval.backends.tokens import stop_ids
-from tmtrain.data import Mixture, data_record, longest_reply, prompt_row
+from tmtrain.data import Mixture, data_record, expert_lengths, prompt_row
 from tmtrain.launch import check_processes, is_main_process
 from tmtrain.models import load_for_training
 from tmtrain.provenance import read_training_record, write_training_record
@@ -25,9 +28,9 @@ if TYPE_CHECKING:
 STEP_LOSSES = ("grpo", "dapo", "bnpo", "dr_grpo")
 
 
-def draw_problems(env: str, recipe: GRPORecipe, config: GRPOConfig, held: Sequence[Problem]) -> tuple[Mixture, list[Problem]]:
+def draw_problems(recipe: GRPORecipe, config: GRPOConfig, held: Sequence[Problem]) -> tuple[Mixture, list[Problem]]:
     """The training problems, none of them in `held` or a frozen suite, and the mixture they come from."""
-    mixture = Mixture(env, recipe.levels, config.seed, "grpo")
+    mixture = Mixture(recipe.env, recipe.levels, config.seed, "grpo")
     return mixture, list(islice(mixture.problems(frozenset(p.canonical for p in held)), recipe.problems))
 
 
@@ -51,12 +54,36 @@ def check_settings(tokenizer: Any, problems: Sequence[Problem], recipe: GRPOReci
         raise ValueError(
             "top_p, top_k, min_p: rollouts must be drawn from the whole distribution, or the gradient is biased: leave them off"
         )
-    needed = longest_reply(tokenizer, problems, recipe.setting)
-    if config.max_completion_length is not None and needed > config.max_completion_length:
+    if len({load_env(p.env).multi_turn for p in problems}) > 1:
+        raise ValueError("levels: single-turn and multi-turn environments cannot be mixed in one run: they are rolled out differently")
+    chat = Chat(tokenizer, name=str(recipe.model))
+    needed = expert_lengths(chat, problems, recipe.setting)
+    limit = config.max_completion_length
+    if limit is None:
+        raise ValueError(f"max_completion_length: say how long a rollout may become; the expert needs {needed.episode} tokens")
+    if needed.episode > limit:
         raise ValueError(
-            f"max_completion_length: right replies need up to {needed} tokens, so {config.max_completion_length} would cut them: "
-            "raise it or lower the level"
+            f"max_completion_length: right {'episodes' if is_multi_turn(problems) else 'replies'} need up to {needed.episode} tokens, so "
+            f"{limit} would cut them: raise it or lower the level"
         )
+    if is_multi_turn(problems) and needed.reply > recipe.turn_tokens:
+        raise ValueError(f"turn_tokens: right replies need up to {needed.reply} tokens, so {recipe.turn_tokens} would cut them: raise it")
+
+
+def check_context(model: Any, tokenizer: Any, problems: Sequence[Problem], recipe: GRPORecipe, config: GRPOConfig) -> None:
+    """Raises ValueError where the longest prompt and rollout do not fit into the model's context together."""
+    context = getattr(model.config, "max_position_embeddings", None)
+    prompt = expert_lengths(Chat(tokenizer, name=str(recipe.model)), problems, recipe.setting).prompt
+    if context is not None and config.max_completion_length is not None and prompt + config.max_completion_length > context:
+        raise ValueError(
+            f"max_completion_length: prompts of up to {prompt} tokens and rollouts of {config.max_completion_length} are more than the "
+            f"model's context of {context}: lower it or the level"
+        )
+
+
+def is_multi_turn(problems: Sequence[Problem]) -> bool:
+    """Whether an episode of these problems takes several replies."""
+    return load_env(problems[0].env).multi_turn
 
 
 def train_grpo(
@@ -71,6 +98,7 @@ def train_grpo(
     if recipe.resume and read_training_record(checkpoint):
         return checkpoint
     model, tokenizer = load_for_training(str(start), config.seed, trust_remote_code=recipe.trust_remote_code)
+    check_context(model, tokenizer, problems, recipe, config)
     trainer = build_grpo_trainer(model, tokenizer, problems, recipe, config)
     check_processes(trainer.accelerator.num_processes)
     trainer.train(resume_from_checkpoint=last_checkpoint(config.output_dir) if recipe.resume else None)
@@ -78,6 +106,7 @@ def train_grpo(
     if is_main_process():
         names = ("learning_rate", "max_steps", "per_device_train_batch_size", "num_generations", "temperature", "beta", "loss_type", "seed")
         settings = {
+            "oracles": recipe.setting.oracles,
             "credit": recipe.credit,
             "outcome_weight": recipe.outcome_weight,
             "reward": recipe.reward,
@@ -90,16 +119,29 @@ def train_grpo(
 
 
 def build_grpo_trainer(model: Any, tokenizer: Any, problems: Sequence[Problem], recipe: GRPORecipe, config: GRPOConfig) -> Any:
-    """TRL's GRPOTrainer with the recipe's rewards, or its subclass where the recipe asks for step credit."""
+    """The trainer for these problems, with the recipe's rewards and credit; multi-turn ones are played turn by turn."""
     from datasets import Dataset
-    from trl import GRPOTrainer
+
+    from tmtrain.rollout import WorldRollouts
+    from tmtrain.trainer import VerdictTrainer
 
     config.reward_weights = [float(recipe.reward.get(part, 0.0)) for part in PARTS]
-    checker = VerdictRewards(recipe.setting, stop_ids(model.generation_config, tokenizer))
-    rows = Dataset.from_list([prompt_row(p, recipe.setting) for p in problems])
-    common = {"model": model, "args": config, "train_dataset": rows, "processing_class": tokenizer}
-    if recipe.credit == "outcome":
-        return GRPOTrainer(reward_funcs=checker.functions, **common)
-    from tmtrain.credit_trainer import StepCreditTrainer
-
-    return StepCreditTrainer(mode=recipe.credit, outcome_weight=recipe.outcome_weight, checker=checker, **common)
+    stops = stop_ids(model.generation_config, tokenizer)
+    rollouts = None
+    if is_multi_turn(problems):
+        os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # the pinned version's hook is what the tests hold
+        assert config.max_completion_length is not None  # checked by `check_settings`
+        chat = Chat(tokenizer, name=str(recipe.model), thinking="prefer-off")
+        rollouts = WorldRollouts(chat, stops, recipe.setting, room=config.max_completion_length, turn_tokens=recipe.turn_tokens)
+        key = "max_tokens" if config.use_vllm else "max_new_tokens"
+        config.generation_kwargs = {**(config.generation_kwargs or {}), key: recipe.turn_tokens}
+    return VerdictTrainer(
+        model=model,
+        args=config,
+        train_dataset=Dataset.from_list([prompt_row(p, recipe.setting) for p in problems]),
+        processing_class=tokenizer,
+        mode=recipe.credit,
+        outcome_weight=recipe.outcome_weight,
+        checker=VerdictRewards(recipe.setting, stops),
+        rollouts=rollouts,
+    )

@@ -14,21 +14,27 @@ class Recipe:
 
     Attributes:
         model: `tiny`, a checkpoint folder or a model of the hub.
+        env: The environment of levels that do not name one by their key `env`.
         style: Prompt style.
+        oracles: What the environment tells in multi-turn worlds: none, plan, state, plan+state, …
         eval_levels: Levels of the held-out problems; a level is a set of the generator's knobs, such as `{max_steps: 5}`.
         eval_problems: Held-out problems a level.
         eval_seed: Seed of the held-out streams; with `eval_levels` and `eval_problems` it fixes the problems.
         eval_batch_size: Prompts decoded together in evaluation.
+        eval_max_tokens: Most new tokens a reply in evaluation; by default half as many again as the expert's longest reply has.
         resume: Go on with the run in `output_dir`.
         trust_remote_code: Run code that comes with the model.
     """
 
     model: str = "tiny"
+    env: str = "tag"
     style: str = "verbose"
+    oracles: str = "none"
     eval_levels: list[dict[str, Any]] = field(default_factory=list)
     eval_problems: int = 200
     eval_seed: int = 1
     eval_batch_size: int = 64
+    eval_max_tokens: int | None = None
     resume: bool = False
     trust_remote_code: bool = False
 
@@ -38,7 +44,7 @@ class Recipe:
         for name in ("eval_problems", "eval_batch_size"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
-        self.setting = Setting(self.style)
+        self.setting = Setting.parse(self.oracles, self.style)
 
 
 @dataclass
@@ -83,6 +89,7 @@ class GRPORecipe(Recipe):
 
     Attributes:
         levels, problems: What is trained on, see `Stage`.
+        turn_tokens: Most tokens a reply in multi-turn worlds; `max_completion_length` bounds the whole episode.
         warmup: An SFT recipe (a path relative to the working directory) that is run first and whose result is trained on.
         credit: Where advantages fall: `outcome` (plain GRPO: on the whole reply alike), `process` or `step_baseline`, see
             `tmtrain.credit`.
@@ -94,6 +101,7 @@ class GRPORecipe(Recipe):
 
     levels: list[dict[str, Any]] = field(default_factory=list)
     problems: int = 1000
+    turn_tokens: int = 256
     warmup: str | None = None
     credit: str = "outcome"
     outcome_weight: float = 0.0

@@ -12,7 +12,7 @@ from envs.environment import Setting
 from envs.registry import load_env
 from envs.verdict import Ending, Kind, Verdict
 
-RewardFunction = Callable[..., list[float]]
+RewardFunction = Callable[..., list[float | None]]
 
 
 def step_reward(verdict: Verdict) -> float:
@@ -37,7 +37,8 @@ PARTS: dict[str, Callable[[Verdict], float]] = {"step": step_reward, "success": 
 class VerdictRewards:
     """TRL reward functions for rows with a `problem` column, and the verdicts that they came from.
 
-    Each reply is checked once, however many parts read it; the shares of endings are logged beside the rewards.
+    Multi-turn rollouts are checked as they are played and hand their verdicts over. Each single-turn reply is checked once, however many
+    parts read it; the shares of endings are logged beside the rewards.
 
     Attributes:
         functions: One reward function for each of `PARTS`, in that order.
@@ -62,8 +63,15 @@ class VerdictRewards:
 
     def _function(self, name: str, part: Callable[[Verdict], float]) -> RewardFunction:
         def reward(
-            completions: Sequence[Any], problem: Sequence[str], completion_ids: Sequence[Sequence[int]], log_metric: Any = None, **_: Any
-        ) -> list[float]:
+            completions: Sequence[Any],
+            problem: Sequence[str],
+            completion_ids: Sequence[Sequence[int]],
+            verdict: Sequence[Verdict] | None = None,
+            log_metric: Any = None,
+            **_: Any,
+        ) -> list[float | None]:
+            if verdict is not None:  # a multi-turn rollout brings its own
+                return [part(v) if v.ending.scored else None for v in verdict]
             if name == "step":
                 self.latest = []  # a new batch, which may hold the same replies to other problems
             verdicts = self.check(problem, completions, completion_ids)

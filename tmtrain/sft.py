@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from trl import SFTConfig, SFTTrainer
 
 
-def train_sft(env: str, recipe: SFTRecipe, config: SFTConfig, held: Sequence[Problem]) -> Path:
+def train_sft(recipe: SFTRecipe, config: SFTConfig, held: Sequence[Problem]) -> Path:
     """Trains on demonstrations drawn apart from `held`, and saves the checkpoint that evaluation and GRPO start from.
 
     Returns:
@@ -32,7 +32,7 @@ def train_sft(env: str, recipe: SFTRecipe, config: SFTConfig, held: Sequence[Pro
         return checkpoint
     model, tokenizer = load_for_training(recipe.model, config.seed, trust_remote_code=recipe.trust_remote_code)
     barred = frozenset(p.canonical for p in held)
-    mixtures = [Mixture(env, stage.levels, config.seed, f"sft/{i}") for i, stage in enumerate(recipe.stages)]
+    mixtures = [Mixture(recipe.env, stage.levels, config.seed, f"sft/{i}") for i, stage in enumerate(recipe.stages)]
     problems = [list(islice(m.problems(barred), stage.problems)) for m, stage in zip(mixtures, recipe.stages, strict=True)]
     rows = [row for part in problems for problem in part for row in demonstrations(problem, recipe.setting)]
     config.train_sampling_strategy = "sequential"  # drawn at random already, and the stages' order is a curriculum

@@ -1,0 +1,29 @@
+"""GRPO on multi-turn worlds: episodes played turn by turn in training, every action verified by the world.
+
+  accelerate launch recipes/grpo_worlds.py                         the embedded tiny model on ListWorld
+  accelerate launch recipes/grpo_worlds.py --env gridworld         … on another world, by recipes/worlds/tiny_gridworld_grpo.yaml
+  accelerate launch recipes/grpo_worlds.py --credit outcome --oracles plan
+  accelerate launch recipes/grpo_worlds.py --config my.yaml        levels may name their worlds: [{env: listworld, pops: 4, weight: 2}, …]
+
+The story is that of `grpo_tag.py`: warm-up by SFT, evaluation, GRPO, evaluation on the same held-out problems, model card.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from grpo_tag import main
+
+from tmtrain.launch import run_recipe
+
+
+def default_file(argv: Sequence[str], kind: str) -> Path:
+    """The recipe of the world that the command line names by `--env`, ListWorld's where it names none."""
+    env = next((argv[i + 1] for i, word in enumerate(argv[:-1]) if word == "--env"), "listworld")
+    return Path(__file__).parent / "worlds" / f"tiny_{env}_{kind}.yaml"
+
+
+if __name__ == "__main__":
+    sys.exit(run_recipe(lambda argv: main(argv, default_file(argv, "grpo"))))
