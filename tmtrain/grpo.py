@@ -101,6 +101,8 @@ def train_grpo(
     check_context(model, tokenizer, problems, recipe, config)
     trainer = build_grpo_trainer(model, tokenizer, problems, recipe, config)
     check_processes(trainer.accelerator.num_processes)
+    if not any(p.requires_grad for p in trainer.model.parameters()):
+        raise ValueError(f"no parameter of {start} can be trained: unfreeze the model, or add an adapter")
     trainer.train(resume_from_checkpoint=last_checkpoint(config.output_dir) if recipe.resume else None)
     trainer.save_model(str(checkpoint))
     if is_main_process():
@@ -122,6 +124,7 @@ def build_grpo_trainer(model: Any, tokenizer: Any, problems: Sequence[Problem], 
     """The trainer for these problems, with the recipe's rewards and credit; multi-turn ones are played turn by turn."""
     from datasets import Dataset
 
+    from tmtrain.guards import Guards
     from tmtrain.rollout import WorldRollouts
     from tmtrain.trainer import VerdictTrainer
 
@@ -137,6 +140,7 @@ def build_grpo_trainer(model: Any, tokenizer: Any, problems: Sequence[Problem], 
         config.generation_kwargs = {**(config.generation_kwargs or {}), key: recipe.turn_tokens}
     return VerdictTrainer(
         model=model,
+        callbacks=[Guards()],
         args=config,
         train_dataset=Dataset.from_list([prompt_row(p, recipe.setting) for p in problems]),
         processing_class=tokenizer,

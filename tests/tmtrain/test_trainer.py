@@ -1,0 +1,138 @@
+"""The trainer: advantages fall on the tokens of their steps, and nothing else moves the loss."""
+
+from __future__ import annotations
+
+import json
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("trl")
+
+import torch
+from trl import GRPOConfig
+
+from envs.dataset import draw, make_params
+from envs.environment import Setting
+from envs.problem import Problem
+from envs.registry import load_env
+from tmtrain.grpo import build_grpo_trainer
+from tmtrain.recipe import GRPORecipe
+from tmtrain.tiny import tiny_model, tiny_tokenizer
+
+TOKENIZER = tiny_tokenizer()
+END = TOKENIZER.eos_token_id
+
+
+def trainer(path: Path, env: str, problems: list[Problem], **fields: Any) -> Any:
+    recipe = {"levels": [{}], "eval_levels": [{}], "env": env, "style": "compact", "turn_tokens": 12, "reward": {"step": 1.0}}
+    config = GRPOConfig(
+        output_dir=str(path),
+        use_cpu=True,
+        bf16=False,
+        gradient_checkpointing=False,
+        per_device_train_batch_size=4,
+        num_generations=4,
+        max_completion_length=200,
+        report_to="none",
+        loss_type="dapo",
+        max_steps=1,
+        disable_tqdm=True,
+        save_strategy="no",
+    )
+    return build_grpo_trainer(tiny_model(0), TOKENIZER, problems, GRPORecipe(**{**recipe, **fields}), config)
+
+
+def say(made: Any, replies: list[str]) -> None:
+    """Lets the trainer's generation give these replies, in the order of its calls and rows."""
+    script = iter(replies)
+
+    def generate(contexts: list[list[int]], *_: Any) -> tuple[list[list[int]], None]:
+        return [TOKENIZER(next(script))["input_ids"] + [END] for _ in contexts], None
+
+    made._generate_single_turn = generate
+
+
+def rows(made: Any) -> list[dict[str, Any]]:
+    return [dict(made.train_dataset[0]) for _ in range(4)]
+
+
+def loss(made: Any, output: dict[str, Any]) -> float:
+    made.current_gradient_accumulation_steps = 1
+    with torch.no_grad():
+        return float(made._compute_loss(made.model, output))
+
+
+TAG = load_env("tag").problem({"m": 2, "rules": {"A": "B", "B": "B", "C": "DCB", "D": "C", "E": "C"}, "init": "ECAEE", "max_steps": 3})
+PIECES = ["3[ECAEE]", "2.E:C[AEEC]", "1.A:B[ECB]", "0.E:C[BC]"]
+REPLIES = ["".join(PIECES), "".join([*PIECES[:2], "1.A:B[ECC]", "0.E:C[CC]"]), "".join(PIECES), "".join(PIECES[:2])]
+
+
+def test_a_wrong_step_in_the_middle_moves_only_its_own_tokens(tmp_path: Path) -> None:
+    made = trainer(tmp_path, "tag", [TAG], credit="step_baseline")
+    say(made, REPLIES)
+    output = made._generate_and_score_completions(rows(made))
+    advantages, one, two, three = output["advantages"], *(len("".join(PIECES[:n])) for n in (2, 3, 4))
+    # Step 2: two of three rollouts that state it are right. The end: right in the first three.
+    assert not advantages[:, :one][:3].any()
+    assert advantages[0, one:two].tolist() == pytest.approx([1 / 3] * (two - one))
+    assert advantages[1, one:two].tolist() == pytest.approx([-2 / 3] * (two - one))
+    assert not advantages[1, two:three].any(), "what follows an error is not judged"
+    assert advantages[3, one].item() == pytest.approx(-3 / 4) and not advantages[3, one + 1 :].any()
+
+
+def test_a_rollout_that_is_all_right_beside_three_alike_gets_nothing(tmp_path: Path) -> None:
+    made = trainer(tmp_path, "tag", [TAG], credit="step_baseline")
+    say(made, [REPLIES[0]] * 4)
+    output = made._generate_and_score_completions(rows(made))
+    assert not output["advantages"].any() and loss(made, output) == 0.0
+
+
+@pytest.mark.parametrize("credit", ["outcome", "process", "step_baseline"])
+def test_only_the_models_own_tokens_move_the_loss(credit: str, tmp_path: Path) -> None:
+    """A world's feedback, and padding: whatever their advantages, the loss is the same; one model token changes it by its share."""
+    (problem,) = islice(draw("listworld", make_params("listworld", {"pops": 2}), seed=1, split="test"), 1)
+    made = trainer(tmp_path, "listworld", [problem], credit=credit)
+    say(made, ["done()", "pop(99)", "hm", "pop(0)", *["pop(99)", "done()", "done()"], *["done()"] * 9])
+    output = made._generate_and_score_completions(rows(made))
+    own = (output["completion_mask"] * output["tool_mask"]).bool()
+    before = loss(made, output)
+    assert own.any(dim=1).all() and not own.all(), "there must be tokens of the environment, or padding"
+    if output["advantages"].dim() == 1:
+        output["advantages"] = output["advantages"].unsqueeze(1).expand(own.shape).clone()
+        assert loss(made, output) == pytest.approx(before)
+    assert not output["advantages"][~own].any() or credit == "outcome"
+    output["advantages"][~own] += 100.0
+    assert loss(made, output) == pytest.approx(before, abs=1e-6)
+    row, column = (int(i) for i in own.nonzero()[-1])
+    output["advantages"][row, column] += 1.0
+    assert loss(made, output) == pytest.approx(before - 1 / float(output["num_items_in_batch"]), abs=1e-5)
+
+
+def test_each_actions_advantage_is_its_own(tmp_path: Path) -> None:
+    """ListWorld, four rollouts whose first actions differ: two are optimal, two are not."""
+    (problem,) = islice(draw("listworld", make_params("listworld", {"pops": 2}), seed=1, split="test"), 1)
+    episode = load_env("listworld").start(problem, Setting("compact"))
+    right = episode.expert()
+    made = trainer(tmp_path, "listworld", [problem], credit="step_baseline")
+    say(made, [right, "done()", right, "hm", *["done()"] * 20])
+    output = made._generate_and_score_completions(rows(made))
+    rollouts = made._rollouts.latest
+    first = [output["advantages"][i, slice(*r.turns[0])].unique().tolist() for i, r in enumerate(rollouts)]
+    assert first == [[0.5], [-0.5], [0.5], [-0.5]]
+    assert json.loads(made.rows[0]["problem"])["id"] == problem.id
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("env", ["listworld", "gridworld"])
+def test_a_world_is_trained_on_by_real_generation(env: str, tmp_path: Path) -> None:
+    problems = list(islice(draw(env, make_params(env, {}), seed=1, split="test"), 4))
+    made = trainer(tmp_path, env, problems, credit="step_baseline", outcome_weight=0.5, reward={"step": 1.0, "format": 0.1})
+    before = {k: v.clone() for k, v in made.model.state_dict().items()}
+    made.train()
+    logged = made.state.log_history[0]
+    assert {"turns/mean", "endings/no_answer", "credit/steps", "rewards/step/mean"} <= logged.keys()
+    assert logged["turns/mean"] >= 1 and all(torch.isfinite(v).all() for v in made.model.state_dict().values())
+    assert before.keys() == made.model.state_dict().keys()
