@@ -84,19 +84,33 @@ def test_recipes_check_their_values(settings: dict[str, Any], message: str) -> N
         make_configs(settings, GRPORecipe)
 
 
-def test_every_recipe_in_the_repository_is_valid(root: Path) -> None:
+def recipe_files() -> list[str]:
+    root = Path(__file__).parents[2]
+    return sorted(str(f.relative_to(root)) for f in (root / "recipes").rglob("*.yaml") if not f.name.startswith("base_"))
+
+
+@pytest.mark.parametrize("name", recipe_files())
+def test_every_recipe_in_the_repository_is_valid(name: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its fields are known, its levels give problems, and the expert's replies fit into its lengths."""
     pytest.importorskip("trl")
     from trl import GRPOConfig, SFTConfig
 
-    files = sorted((root / "recipes").rglob("*.yaml"))
-    assert files
-    for file in files:
-        settings = read_file(file)
-        pair = (GRPORecipe, GRPOConfig) if "num_generations" in settings else (SFTRecipe, SFTConfig)
-        _, config = make_configs(settings, *pair)
-        assert config.output_dir, file
-        if settings.get("warmup"):
-            assert (root / settings["warmup"]).is_file(), file
+    from tmtrain.data import held_out
+    from tmtrain.grpo import check_context, check_settings, draw_problems
+    from tmtrain.tiny import tiny_model, tiny_tokenizer
+
+    monkeypatch.chdir(root)
+    settings = {**read_file(root / name), "use_cpu": True}
+    if "num_generations" not in settings:
+        recipe, config = make_configs(settings, SFTRecipe, SFTConfig)
+        assert config.output_dir and held_out(recipe.env, recipe.eval_levels, 5, recipe.eval_seed)
+        return
+    recipe, config = make_configs({**settings, "problems": 50}, GRPORecipe, GRPOConfig)
+    held = held_out(recipe.env, recipe.eval_levels, recipe.eval_problems, recipe.eval_seed)
+    _, problems = draw_problems(recipe, config, held)
+    check_settings(tiny_tokenizer(), problems, recipe, config)
+    check_context(tiny_model(), tiny_tokenizer(), problems, recipe, config)
+    assert recipe.warmup is None or (root / recipe.warmup).is_file()
 
 
 def test_stages_are_read_from_yaml_and_checked() -> None:
