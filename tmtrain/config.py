@@ -1,12 +1,13 @@
 """Recipe settings: a YAML file and `--field value` on top of it, checked by name and by type.
 
 A recipe file holds only what differs from the defaults of the recipe's own fields and of TRL's configuration. `include: other.yaml`
-(beside the file) is read first, so a variant states its difference only.
+(beside the file) is read first, so a variant states its difference only. `batch_size` counts the rows of an update over all processes.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import os
 import typing
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -37,7 +38,7 @@ def read_settings(argv: Sequence[str], default_file: Path) -> dict[str, Any]:
             text = arguments.pop(0) if arguments and not arguments[0].startswith("--") else "true"
         given[field.replace("-", "_")] = _yaml(text, flag)
     file = Path(given.pop("config", default_file))
-    return {**machine_settings(), **read_file(file), **given}
+    return {**machine_settings(), **_merged(read_file(file), given)}
 
 
 def read_file(file: Path) -> dict[str, Any]:
@@ -59,8 +60,39 @@ def _read_file(file: Path, above: tuple[Path, ...]) -> dict[str, Any]:
     if not isinstance(settings, dict):
         raise ValueError(f"the recipe {file} must hold one field a line, such as 'learning_rate: 1e-4'")
     included = settings.pop("include", None)
-    base = _read_file(file.parent / included, (*above, file)) if included else {}
-    return {**base, **settings}
+    return _merged(_read_file(file.parent / included, (*above, file)), settings) if included else settings
+
+
+def _merged(base: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """`settings` on top of `base`; the two ways to say the batch's size replace each other."""
+    pair = ("batch_size", "per_device_train_batch_size")
+    replaced = pair if any(name in settings for name in pair) else ()
+    return {**{k: v for k, v in base.items() if k not in replaced}, **settings}
+
+
+def share_out(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Replaces `batch_size`, the rows of one update over all processes, by TRL's `per_device_train_batch_size`.
+
+    So a recipe trains alike on one process and on many; where it says per_device_train_batch_size itself, that is left alone.
+
+    Raises:
+        ValueError: Where both are given, or the processes cannot share the batch out evenly.
+    """
+    settings = dict(settings)
+    if "batch_size" not in settings:
+        return settings
+    if "per_device_train_batch_size" in settings:
+        raise ValueError("batch_size: give it or per_device_train_batch_size, not both: one follows from the other")
+    total = _coerced("batch_size", settings.pop("batch_size"), int)
+    steps = _coerced("gradient_accumulation_steps", settings.get("gradient_accumulation_steps", 1), int)
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    if total < 1 or total % (processes * steps):
+        raise ValueError(
+            f"batch_size: {total} rows an update cannot be shared out evenly over {processes} processes and {steps} accumulation steps: "
+            f"take a multiple of {processes * steps}"
+        )
+    settings["per_device_train_batch_size"] = total // (processes * steps)
+    return settings
 
 
 def make_configs(settings: Mapping[str, Any], *classes: type) -> list[Any]:
@@ -70,9 +102,10 @@ def make_configs(settings: Mapping[str, Any], *classes: type) -> list[Any]:
         ValueError: For a field that no class has, with the nearest right name; for a value of the wrong type; and for whatever a class
             itself refuses.
     """
+    settings = share_out(settings)
     hints = {cls: typing.get_type_hints(cls) for cls in classes}
     fields = {cls: [f.name for f in dataclasses.fields(cls) if f.init] for cls in classes}
-    known = sorted({name for names in fields.values() for name in names})
+    known = sorted({"batch_size", *(name for names in fields.values() for name in names)})
     for name in settings:
         if name not in known:
             raise ValueError(f"unknown field {name!r}: {nearest_field(name, known)}")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tmtrain.config import make_configs, read_file, read_settings
+from tmtrain.config import make_configs, read_file, read_settings, share_out
 from tmtrain.recipe import GRPORecipe, SFTRecipe
 
 
@@ -111,6 +111,20 @@ def test_every_recipe_in_the_repository_is_valid(name: str, root: Path, monkeypa
     check_settings(tiny_tokenizer(), problems, recipe, config)
     check_context(tiny_model(), tiny_tokenizer(), problems, recipe, config)
     assert recipe.warmup is None or (root / recipe.warmup).is_file()
+
+
+def test_the_batch_is_shared_out_over_the_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = {"batch_size": "64", "gradient_accumulation_steps": 2}
+    assert share_out(settings)["per_device_train_batch_size"] == 32
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    assert share_out(settings) == {"per_device_train_batch_size": 8, "gradient_accumulation_steps": 2}
+    with pytest.raises(ValueError, match="multiple of 8"):
+        share_out({**settings, "batch_size": 60})
+    with pytest.raises(ValueError, match="not both"):
+        share_out({"batch_size": 64, "per_device_train_batch_size": 64})
+    file = write(tmp_path / "a.yaml", "batch_size: 64\n")
+    given = read_settings(["--config", str(file), "--per_device_train_batch_size", "2"], tmp_path / "none.yaml")
+    assert "batch_size" not in given and share_out(given)["per_device_train_batch_size"] == 2
 
 
 def test_stages_are_read_from_yaml_and_checked() -> None:

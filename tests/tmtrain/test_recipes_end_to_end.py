@@ -33,7 +33,7 @@ levels: [{{max_steps: 2, min_horizon: 2}}]
 eval_levels: [{{max_steps: 2, min_horizon: 2}}]
 problems: 64
 max_steps: 2
-per_device_train_batch_size: 8
+batch_size: 8
 num_generations: 4
 max_completion_length: 96
 eval_problems: 8
