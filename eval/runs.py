@@ -65,11 +65,12 @@ def evaluate(
         ValueError: Where the directory cannot be used, see `RunDirectory`; where prompts or settings do not fit the policy; where the
             policy breaks down or gets no answer many times in a row. What was played is kept.
     """
-    setting = evaluation.setting
-    check_free(directory, resume=resume)
-    notes = [*policy.notes(), *policy.check_prompts(load_env(p.env).start(p, setting).messages for p in evaluation.problems)]
     tasks = [Task(p, k) for p in evaluation.problems for k in range(evaluation.samples)]
-    run = RunDirectory(directory, manifest(policy, evaluation), resume=resume)
+    try:
+        notes, run = _prepared(policy, evaluation, directory, resume)
+    except ValueError:
+        asyncio.run(policy.close())
+        raise
     try:
         todo = [t for t in tasks if t.key not in run.finished]
         with tqdm(total=len(tasks), initial=len(tasks) - len(todo), unit="episode", desc=policy.name, disable=not progress) as bar:
@@ -83,19 +84,29 @@ def evaluate(
         run.close()
 
 
+def _prepared(policy: Policy, evaluation: Evaluation, directory: str | Path, resume: bool) -> tuple[list[str], RunDirectory]:
+    """Checks everything that can be checked before the first reply; what people should know, and the opened run directory."""
+    check_free(directory, resume=resume)
+    prompts = (load_env(p.env).start(p, evaluation.setting).messages for p in evaluation.problems)
+    notes = [*policy.notes(), *policy.check_prompts(prompts)]
+    return notes, RunDirectory(directory, manifest(policy, evaluation), resume=resume)
+
+
 class _Recorder:
     """Appends records, keeps the progress bar, and stops a run that gets no answers any more."""
 
     def __init__(self, run: RunDirectory, bar: Any) -> None:
         self._run, self._bar = run, bar
         self._succeeded = sum(r.verdict.success for r in run.finished.values())
+        self._scored = sum(r.verdict.ending.scored for r in run.finished.values())
         self._tokens, self._started, self._failures = 0, time.monotonic(), 0
 
     def __call__(self, record: EpisodeRecord) -> None:
         self._run.append(record)
         self._succeeded += record.verdict.success
+        self._scored += record.verdict.ending.scored
         self._tokens += sum(n for n in record.completion_tokens if n is not None)
-        shown = {"success": f"{self._succeeded / len(self._run.finished):.1%}"}
+        shown = {"success": f"{self._succeeded / max(1, self._scored):.1%}"}
         if self._tokens:
             shown["tok/s"] = f"{self._tokens / max(time.monotonic() - self._started, 1e-9):.0f}"
         self._bar.update()

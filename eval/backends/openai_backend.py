@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -147,7 +148,11 @@ def load_server(name: str, sampling: Sampling, options: Options) -> ServerPolicy
     if urlsplit(url).scheme not in ("http", "https"):
         raise ValueError(f"base_url is an address such as http://localhost:8000/v1, not {url!r}")
     client = openai.AsyncOpenAI(base_url=url, api_key=os.environ.get(KEY, "none"), max_retries=options.retries, timeout=options.timeout)
-    facts = asyncio.run(_ask(openai.AsyncOpenAI, client, name, url))
+    facts = asyncio.run(_ask(openai.AsyncOpenAI, client, name, url, probe_thinking=options.thinking in ("on", "off")))
+    if facts.pop("no_switch", False):
+        raise ValueError(
+            f"the chat template of {name} has no thinking switch, so thinking cannot be turned {options.thinking}: leave it out"
+        )
     if facts["server"] != "vllm":
         if options.thinking in ("on", "off"):
             raise ValueError("thinking: only servers of vLLM are known to take the switch, so here it might not be in force: leave it out")
@@ -158,8 +163,8 @@ def load_server(name: str, sampling: Sampling, options: Options) -> ServerPolicy
     return ServerPolicy(client, name, sampling, options, facts)
 
 
-async def _ask(make: Any, client: Any, name: str, url: str) -> dict[str, Any]:
-    """The server's kind, the model's root and its context length, as far as it says."""
+async def _ask(make: Any, client: Any, name: str, url: str, *, probe_thinking: bool) -> dict[str, Any]:
+    """The server's kind, the model's root and its context length, as far as it says; `no_switch` where a probed template has none."""
     import openai
 
     # A client is bound to its event loop by the connections that it holds, so the question has one of its own.
@@ -172,7 +177,22 @@ async def _ask(make: Any, client: Any, name: str, url: str) -> dict[str, Any]:
             listed = None  # some servers do not list their models
         except (openai.OpenAIError, ValueError) as error:
             raise ValueError(f"cannot reach the server at {url}: {_line(error)}") from None
-    models = {m.id: m for m in getattr(listed, "data", None) or []}
+        facts = _facts(getattr(listed, "data", None) or [], name, url)
+        if probe_thinking and facts["server"] == "vllm":
+            prompts = [await _tokenized(asking, name, dict.fromkeys(SWITCHES, on)) for on in (True, False)]
+            facts["no_switch"] = prompts[0] == prompts[1]
+        return facts
+
+
+async def _tokenized(client: Any, name: str, switch: dict[str, bool]) -> Any:
+    """The tokens that a vLLM server makes of a short conversation."""
+    body = {"model": name, "messages": [{"role": "user", "content": "a"}], "add_generation_prompt": True, "chat_template_kwargs": switch}
+    return (await client.post(f"{_root(str(client.base_url))}/tokenize", body=body, cast_to=object))["tokens"]
+
+
+def _facts(listed: Sequence[Any], name: str, url: str) -> dict[str, Any]:
+    """What a server's list of models says. Raises ValueError where the model is not on it."""
+    models = {m.id: m for m in listed}
     if models and name not in models:
         from envs.registry import nearest
 

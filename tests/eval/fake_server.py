@@ -35,6 +35,7 @@ class FakeServer:
         self.times: list[float] = []
         self.live, self.most_live = 0, 0
         self.lock = threading.Lock()
+        self.has_switch = True
         self.url = ""
 
 
@@ -71,7 +72,9 @@ def fake_server(
             if not self.allowed():
                 return
             if self.path == "/tokenize":
-                self.send((200, {"count": sum(len(m["content"]) for m in body["messages"]), "max_model_len": 0}, {}))
+                text = "".join(m["content"] for m in body["messages"])
+                switch = body.get("chat_template_kwargs", {}).get("enable_thinking", True) if state.has_switch else True
+                self.send((200, {"count": len(text), "tokens": [*map(ord, text), *([] if switch else [0])]}, {}))
                 return
             with state.lock:
                 state.seen.append(body)

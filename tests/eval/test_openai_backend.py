@@ -192,6 +192,14 @@ def test_worlds_are_played_turn_by_turn_with_the_whole_conversation(tmp_path: Pa
     assert len(server.seen) == sum(turns)
 
 
+def test_a_vllm_servers_template_is_asked_whether_it_has_the_switch() -> None:
+    with fake_server(lambda body: chat_answer("x"), models=[VLLM_MODEL]) as server:
+        server.has_switch = False
+        with pytest.raises(ValueError, match="no thinking switch"):
+            load_policy("m", Sampling(), Options(base_url=server.url, thinking="off"))
+        load_policy("m", Sampling(), Options(base_url=server.url, thinking="prefer-off"))
+
+
 CANNOT = {
     "nobody listens": (None, {}, {}, "cannot reach the server"),
     "another model": ([{**VLLM_MODEL, "id": "n"}], {}, {}, "does not serve 'm'"),
