@@ -73,14 +73,18 @@ class SFTRecipe(Recipe):
 
     Attributes:
         stages: What is trained on, one stage after the other: a curriculum where there are several.
+        position_gap: Largest random gap between the positions of a prompt and of its reply, see `tmtrain.positions`; 0 leaves none.
     """
 
     stages: list[Stage] = field(default_factory=list)
+    position_gap: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.stages:
             raise ValueError("stages: give at least one stage to train on, such as {levels: [{max_steps: 5}], problems: 1000}")
+        if self.position_gap < 0:
+            raise ValueError(f"position_gap must be at least 0, not {self.position_gap}")
 
 
 @dataclass

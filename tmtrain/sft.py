@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from envs.problem import Problem
+from envs.problem import Problem, stream
 from tmtrain.data import Mixture, data_record, demonstrations
 from tmtrain.launch import check_processes, is_main_process
 from tmtrain.models import load_for_training
+from tmtrain.positions import GapCollator
 from tmtrain.provenance import read_training_record, write_training_record
 from tmtrain.recipe import SFTRecipe
 
@@ -37,12 +39,15 @@ def train_sft(recipe: SFTRecipe, config: SFTConfig, held: Sequence[Problem]) -> 
     rows = [row for part in problems for problem in part for row in demonstrations(problem, recipe.setting)]
     config.train_sampling_strategy = "sequential"  # drawn at random already, and the stages' order is a curriculum
     trainer = build_sft_trainer(model, tokenizer, rows, config)
+    if recipe.position_gap:
+        rng = stream("positions", config.seed, os.environ.get("RANK", "0"))
+        trainer.data_collator = GapCollator(trainer.data_collator, recipe.position_gap, rng)
     check_processes(trainer.accelerator.num_processes)
     trainer.train(resume_from_checkpoint=last_checkpoint(config.output_dir) if recipe.resume else None)
     trainer.save_model(str(checkpoint))
     if is_main_process():
         names = ("learning_rate", "max_steps", "num_train_epochs", "per_device_train_batch_size", "seed")
-        settings = {name: getattr(config, name) for name in names}
+        settings = {"position_gap": recipe.position_gap, **{name: getattr(config, name) for name in names}}
         stages = [
             {"kind": "sft", "model": recipe.model, "data": data_record(part, mixture, held), "settings": settings}
             for part, mixture in zip(problems, mixtures, strict=True)
