@@ -122,6 +122,47 @@ def test_the_sft_recipe_alone(recipes: Path, root: Path) -> None:
     assert "model card" in done.stdout and (recipes / "sft" / "checkpoint" / "README.md").is_file()
 
 
+WORLD_SFT = """
+include: {root}/recipes/worlds/tiny_listworld_sft.yaml
+stages: [{{levels: [{{pops: 1}}], problems: 640}}]
+oracles: plan
+eval_levels: [{{pops: 1}}]
+eval_problems: 8
+warmup_steps: 2
+logging_steps: 5
+"""
+WORLD_GRPO = """
+include: {root}/recipes/worlds/tiny_listworld_grpo.yaml
+warmup: {folder}/sft.yaml
+oracles: plan
+levels: [{{pops: 1}}, {{env: gridworld, size: 3}}]
+eval_levels: [{{pops: 1}}]
+problems: 32
+max_steps: 2
+batch_size: 8
+num_generations: 4
+eval_problems: 8
+min_start_accuracy: 0
+logging_steps: 1
+"""
+
+
+@pytest.mark.parametrize("config", ["cpu.yaml", "ddp_cpu.yaml"])
+def test_worlds_are_trained_on_turn_by_turn_on_one_process_and_on_two(config: str, root: Path, tmp_path: Path) -> None:
+    """With an oracle, and with problems of two worlds whose episodes differ in length."""
+    (tmp_path / "sft.yaml").write_text(WORLD_SFT.format(root=root))
+    (tmp_path / "grpo.yaml").write_text(WORLD_GRPO.format(root=root, folder=tmp_path))
+    output = tmp_path / "out"
+    done = launch(root, "grpo_worlds.py", "--config", str(tmp_path / "grpo.yaml"), "--output_dir", str(output), config=config)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "model card" in done.stdout and "turns/mean" in done.stdout
+    record = json.loads((output / "checkpoint" / "tmtrain.json").read_text())
+    assert record["stages"][-1]["data"]["env"] == "gridworld, listworld" and record["stages"][-1]["settings"]["oracles"] == "plan"
+    manifests = [json.loads((output / run / "manifest.json").read_text()) for run in ("eval_before", "eval_after")]
+    assert [m["setting"]["oracles"] for m in manifests] == ["plan", "plan"]
+    assert manifests[0]["policy"]["weights"] != manifests[1]["policy"]["weights"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
