@@ -11,6 +11,9 @@ import numpy as np
 from eval.metrics import Scores, score
 from eval.records import EpisodeRecord
 
+#: The rates of a summary.
+RATES = ("success_rate", "step_accuracy", "swa_uniform", "swa_linear", "strict_pass_rate")
+
 
 def summarise(records: Sequence[EpisodeRecord], *, first_step: int = 0) -> dict[str, Any]:
     """The summary as JSON values: rates as fractions with intervals, keys in snake case."""

@@ -22,7 +22,8 @@ class Mixture:
 
     Attributes:
         env: The environment of levels that do not name one.
-        levels: Each a set of the generator's knobs; the key `weight` (default 1) is its share, the key `env` its environment.
+        levels: Each a set of the generator's knobs; the key `weight` (default 1) is its share, `env` its environment, and
+            `from` (0…1, default 0) the share of GRPO's steps after which it joins in.
         seed, split: Names of the random streams.
     """
 
@@ -39,7 +40,23 @@ class Mixture:
                 raise ValueError(f"a level is a set of knobs such as {{max_steps: 5}}, not {level!r}")
             if float(level.get("weight", 1)) < 0:
                 raise ValueError(f"a level's weight must be at least 0, got {level!r}")
+            if not 0 <= float(level.get("from", 0)) < 1:
+                raise ValueError(f"a level's 'from' is a share of the training in 0…1, got {level!r}")
             make_params(level.get("env", self.env), _knobs(level))
+
+    @property
+    def weights(self) -> list[float]:
+        """The share of each level, not normalised."""
+        return [float(level.get("weight", 1)) for level in self.levels]
+
+    @property
+    def starts(self) -> list[float]:
+        """When each level joins in."""
+        return [float(level.get("from", 0)) for level in self.levels]
+
+    def level(self, problem: Problem) -> int:
+        """Which level a problem of this mixture was drawn from: its stream's name says so."""
+        return int(problem.split.rpartition("/")[2])
 
     def problems(self, forbidden: frozenset[str] = frozenset()) -> Iterator[Problem]:
         """The endless stream of problems; which level each comes from is drawn from a stream of its own.
@@ -52,10 +69,9 @@ class Mixture:
             for i, level in enumerate(self.levels)
             for env in [level.get("env", self.env)]
         ]
-        weights = [float(level.get("weight", 1)) for level in self.levels]
         choose: random.Random = stream("mixture", self.env, self.split, self.seed)
         while True:
-            yield next(choose.choices(sources, weights)[0])
+            yield next(choose.choices(sources, self.weights)[0])
 
 
 def held_out(env: str, levels: Sequence[Mapping[str, Any]], count: int, seed: int) -> list[Problem]:
@@ -147,4 +163,4 @@ def data_record(problems: Sequence[Problem], mixture: Mixture, held: Sequence[Pr
 
 
 def _knobs(level: Mapping[str, Any]) -> dict[str, Any]:
-    return {k: v for k, v in level.items() if k not in ("weight", "env")}
+    return {k: v for k, v in level.items() if k not in ("weight", "env", "from")}

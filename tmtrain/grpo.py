@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from envs.problem import Problem
+from envs.problem import Problem, stream
 from envs.registry import load_env
 from eval.backends.chat import Chat
 from eval.backends.tokens import stop_ids
@@ -41,6 +41,8 @@ def check_settings(tokenizer: Any, problems: Sequence[Problem], recipe: GRPOReci
         ValueError: Where the expert's reply to a problem would not fit into `max_completion_length`, rewards are weighed twice, or
             sampling is cut to the likelier tokens, which biases the policy gradient.
     """
+    if config.max_steps < 1:
+        raise ValueError("max_steps: say for how many updates to train; levels and learning rate follow it")
     if config.reward_weights is not None:
         raise ValueError("reward_weights: the parts are weighed by 'reward', such as {step: 1, success: 0.5, format: 0.1}")
     if recipe.credit != "outcome":
@@ -97,19 +99,24 @@ def train_grpo(
     checkpoint = Path(config.output_dir) / "checkpoint"
     if recipe.resume and read_training_record(checkpoint):
         return checkpoint
+    from tmtrain.trainer import restore_curriculum
+
     model, tokenizer = load_for_training(str(start), config.seed, trust_remote_code=recipe.trust_remote_code)
     check_context(model, tokenizer, problems, recipe, config)
-    trainer = build_grpo_trainer(model, tokenizer, problems, recipe, config)
+    trainer = build_grpo_trainer(model, tokenizer, mixture, problems, recipe, config, held)
     check_processes(trainer.accelerator.num_processes)
     if not any(p.requires_grad for p in trainer.model.parameters()):
         raise ValueError(f"no parameter of {start} can be trained: unfreeze the model, or add an adapter")
-    trainer.train(resume_from_checkpoint=last_checkpoint(config.output_dir) if recipe.resume else None)
+    begun = last_checkpoint(config.output_dir) if recipe.resume else None
+    restore_curriculum(trainer.curriculum, begun)
+    trainer.train(resume_from_checkpoint=begun)
     trainer.save_model(str(checkpoint))
     if is_main_process():
         names = ("learning_rate", "max_steps", "per_device_train_batch_size", "num_generations", "temperature", "beta", "loss_type", "seed")
         settings = {
             "oracles": recipe.setting.oracles,
             "credit": recipe.credit,
+            "curriculum": recipe.curriculum,
             "outcome_weight": recipe.outcome_weight,
             "reward": recipe.reward,
             **{name: getattr(config, name) for name in names},
@@ -120,32 +127,69 @@ def train_grpo(
     return checkpoint
 
 
-def build_grpo_trainer(model: Any, tokenizer: Any, problems: Sequence[Problem], recipe: GRPORecipe, config: GRPOConfig) -> Any:
-    """The trainer for these problems, with the recipe's rewards and credit; multi-turn ones are played turn by turn."""
+def build_grpo_trainer(
+    model: Any,
+    tokenizer: Any,
+    mixture: Mixture,
+    problems: Sequence[Problem],
+    recipe: GRPORecipe,
+    config: GRPOConfig,
+    held: Sequence[Problem] = (),
+) -> Any:
+    """The trainer for these problems, with the recipe's rewards and credit; multi-turn ones are played turn by turn.
+
+    Where the recipe says `eval_every`, it is evaluated on `held` as it goes.
+    """
     from datasets import Dataset
 
+    from tmtrain.curriculum import Curriculum
     from tmtrain.guards import Guards
+    from tmtrain.held_out import HeldOutEvaluation
     from tmtrain.rollout import WorldRollouts
-    from tmtrain.trainer import VerdictTrainer
+    from tmtrain.trainer import VerdictTrainer, generation_batches
 
     config.reward_weights = [float(recipe.reward.get(part, 0.0)) for part in PARTS]
     stops = stop_ids(model.generation_config, tokenizer)
     rollouts = None
+    callbacks: list[Any] = [Guards()]
+    chat = Chat(tokenizer, name=str(recipe.model), thinking="prefer-off" if is_multi_turn(problems) else "template")
     if is_multi_turn(problems):
         os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # the pinned version's hook is what the tests hold
         assert config.max_completion_length is not None  # checked by `check_settings`
-        chat = Chat(tokenizer, name=str(recipe.model), thinking="prefer-off")
         rollouts = WorldRollouts(chat, stops, recipe.setting, room=config.max_completion_length, turn_tokens=recipe.turn_tokens)
         key = "max_tokens" if config.use_vllm else "max_new_tokens"
         config.generation_kwargs = {**(config.generation_kwargs or {}), key: recipe.turn_tokens}
-    return VerdictTrainer(
+    if recipe.eval_every:
+        watching = HeldOutEvaluation(
+            held,
+            recipe.setting,
+            chat,
+            stops,
+            room=config.max_completion_length or 0,
+            turn_tokens=recipe.turn_tokens if rollouts else config.max_completion_length or 0,
+            every=recipe.eval_every,
+            best_metric=recipe.best_metric,
+            directory=Path(config.output_dir),
+            batch_size=recipe.eval_batch_size,
+        )
+        callbacks.append(watching)
+    curriculum = None
+    if recipe.curriculum != "none" or any(mixture.starts):
+        levels = [mixture.level(p) for p in problems]
+        batches, rng = generation_batches(config), stream("curriculum", config.seed)
+        curriculum = Curriculum(levels, mixture.weights, mixture.starts, kind=recipe.curriculum, batches=batches, rng=rng)
+    trainer = VerdictTrainer(
         model=model,
-        callbacks=[Guards()],
+        callbacks=callbacks,
         args=config,
-        train_dataset=Dataset.from_list([prompt_row(p, recipe.setting) for p in problems]),
+        train_dataset=Dataset.from_list([{**prompt_row(p, recipe.setting), "level": mixture.level(p)} for p in problems]),
         processing_class=tokenizer,
         mode=recipe.credit,
         outcome_weight=recipe.outcome_weight,
         checker=VerdictRewards(recipe.setting, stops),
+        curriculum=curriculum,
         rollouts=rollouts,
     )
+    if recipe.eval_every:
+        watching.trainer = trainer
+    return trainer

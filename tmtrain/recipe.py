@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from envs.environment import Setting
+from eval.summary import RATES
 
 
 @dataclass
@@ -98,6 +99,10 @@ class GRPORecipe(Recipe):
         credit: Where advantages fall: `outcome` (plain GRPO: on the whole reply alike), `process` or `step_baseline`, see
             `tmtrain.credit`.
         outcome_weight: With step credit, the share of the outcome's advantage, 0…1.
+        curriculum: `none` draws levels by their weights; `success` by how often their groups differed lately, see `tmtrain.curriculum`.
+            Levels join in at their `from`, either way.
+        eval_every: Steps between evaluations on the held-out problems while training; 0 evaluates before and after only.
+        best_metric: With `eval_every`: the score by which the best checkpoint is kept, see `eval.summary.RATES`.
         min_start_accuracy: Least share of right steps, the first of each episode left out, that the model must get before GRPO on the
             held-out problems: a policy that is never right has nothing to be rewarded for. 0 starts from anything.
         reward: Weights of the reward's parts: `step` (share of correct steps), `success`, `format` (share of readable steps).
@@ -109,6 +114,9 @@ class GRPORecipe(Recipe):
     warmup: str | None = None
     credit: str = "outcome"
     outcome_weight: float = 0.0
+    curriculum: str = "none"
+    eval_every: int = 0
+    best_metric: str = "success_rate"
     min_start_accuracy: float = 0.02
     reward: dict[str, float] = field(default_factory=lambda: {"step": 1.0, "success": 0.0, "format": 0.0})
 
@@ -120,6 +128,12 @@ class GRPORecipe(Recipe):
 
         if self.credit not in MODES:
             raise ValueError(f"credit: unknown mode {self.credit!r}; the modes are {', '.join(MODES)}")
+        from tmtrain.curriculum import KINDS
+
+        if self.curriculum not in KINDS:
+            raise ValueError(f"curriculum: unknown kind {self.curriculum!r}; the kinds are {', '.join(KINDS)}")
+        if self.best_metric not in RATES:
+            raise ValueError(f"best_metric: unknown score {self.best_metric!r}; the scores are {', '.join(RATES)}")
         if not 0 <= self.outcome_weight <= 1:
             raise ValueError(f"outcome_weight must lie in 0…1, not {self.outcome_weight}")
         for name, weight in self.reward.items():

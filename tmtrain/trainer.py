@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import math
+from pathlib import Path
 from typing import Any
 
 import torch
 from accelerate.utils import gather_object
+from transformers import TrainerCallback
 from trl import GRPOTrainer
 
 from tmtrain import credit
+from tmtrain.curriculum import Curriculum, CurriculumSampler
 from tmtrain.rewards import VerdictRewards
 from tmtrain.rollout import WorldRollouts
+
+CURRICULUM = "curriculum.json"
 
 
 class VerdictTrainer(GRPOTrainer):
@@ -22,18 +29,40 @@ class VerdictTrainer(GRPOTrainer):
             token; the step advantages have the rest.
         checker: The rewards, which keep the verdicts on the single-turn rollouts at hand.
         rollouts: Plays multi-turn episodes; None where every episode is one reply.
+        curriculum: Draws the rows, whose column `level` it follows; None draws them as TRL does.
 
     Attributes:
         rows: The dataset rows of the batch at hand, which TRL does not hand to a rollout function.
     """
 
     def __init__(
-        self, *args: Any, mode: str, outcome_weight: float, checker: VerdictRewards, rollouts: WorldRollouts | None = None, **kwargs: Any
+        self,
+        *args: Any,
+        mode: str,
+        outcome_weight: float,
+        checker: VerdictRewards,
+        rollouts: WorldRollouts | None = None,
+        curriculum: Curriculum | None = None,
+        **kwargs: Any,
     ) -> None:
+        self.curriculum = curriculum
         super().__init__(*args, reward_funcs=checker.functions, rollout_func=rollouts, **kwargs)
         self._estimate = {"outcome": None, "process": credit.process, "step_baseline": credit.step_baseline}[mode]
         self._outcome_weight, self._checker, self._rollouts = outcome_weight, checker, rollouts
         self.rows: list[dict[str, Any]] = []
+        if curriculum is not None:
+            self.add_callback(_CurriculumState(curriculum))
+
+    def _get_train_sampler(self, dataset: Any = None) -> Any:
+        if self.curriculum is None:
+            return super()._get_train_sampler(dataset)
+        return CurriculumSampler(
+            self.curriculum,
+            prompts=self.args.generation_batch_size // self.num_generations,
+            generations=self.num_generations,
+            repeats=self.num_iterations * self.args.steps_per_generation,
+            batches=generation_batches(self.args),
+        )
 
     def _generate_and_score_completions(self, inputs: Any) -> Any:
         self.rows = inputs
@@ -42,9 +71,11 @@ class VerdictTrainer(GRPOTrainer):
         if self._rollouts is not None:
             for name, value in self._rollouts.metrics().items():
                 self._metrics[mode][name].append(self._mean_everywhere(value))
+        group = self.num_generations if self.model.training else self.num_generations_eval
+        if self.curriculum is not None and mode == "train":
+            self._observe(self.curriculum, group)
         if self._estimate is None:
             return output
-        group = self.num_generations if self.model.training else self.num_generations_eval
         steps = self._credited_steps()
         # Groups may be spread over processes, so all see all rewards and take their own rows.
         rewards = gather_object([[(step.index, step.reward) for step in own] for own in steps])
@@ -57,6 +88,17 @@ class VerdictTrainer(GRPOTrainer):
         self._metrics[mode]["credit/nonzero_tokens"].append((by_token != 0).sum().item() / max(1, output["completion_mask"].sum().item()))
         return output
 
+    def _observe(self, curriculum: Curriculum, group: int) -> None:
+        """Tells the curriculum which groups were informative: those whose rollouts differ in success or in their share of right steps."""
+        verdicts = [r.verdict for r in self._rollouts.latest] if self._rollouts else [v for v, _, _ in self._checker.latest]
+        own = [(row["level"], (v.success, v.step_accuracy)) for row, v in zip(self.rows, verdicts, strict=True)]
+        played = gather_object(own)
+        groups = [played[i : i + group] for i in range(0, len(played), group)]
+        curriculum.observe([(members[0][0], len({reward for _, reward in members}) > 1) for members in groups])
+        for level, share in enumerate(curriculum.informative):
+            self._metrics["train"][f"curriculum/informative_{level}"].append(share)
+            self._metrics["train"][f"curriculum/rows_{level}"].append(sum(row == level for row, _ in played) / len(played))
+
     def _credited_steps(self) -> list[list[credit.CreditedStep]]:
         if self._rollouts is not None:
             return [rollout.credited() for rollout in self._rollouts.latest]
@@ -67,3 +109,26 @@ class VerdictTrainer(GRPOTrainer):
 
     def _mean_everywhere(self, value: float) -> float:
         return self.accelerator.gather(torch.tensor([value], device=self.accelerator.device)).mean().item()
+
+
+def generation_batches(args: Any) -> int:
+    """How many batches of rollouts `max_steps` updates take."""
+    return math.ceil(args.max_steps * args.gradient_accumulation_steps / (args.steps_per_generation * args.num_iterations))
+
+
+class _CurriculumState(TrainerCallback):
+    """Writes the curriculum's state into every training checkpoint."""
+
+    def __init__(self, curriculum: Curriculum) -> None:
+        self._curriculum = curriculum
+
+    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if state.is_world_process_zero:
+            folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
+            (folder / CURRICULUM).write_text(json.dumps(self._curriculum.state()), encoding="utf-8")
+
+
+def restore_curriculum(curriculum: Curriculum | None, checkpoint: str | None) -> None:
+    """Restores the curriculum of a training checkpoint; nothing where there is none of either."""
+    if curriculum is not None and checkpoint is not None:
+        curriculum.restore(json.loads((Path(checkpoint) / CURRICULUM).read_text(encoding="utf-8")))

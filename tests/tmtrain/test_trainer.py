@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,10 @@ from envs.dataset import draw, make_params
 from envs.environment import Setting
 from envs.problem import Problem
 from envs.registry import load_env
+from eval.backends.load import Options, load_policy
+from eval.backends.sampling import Sampling
+from eval.runs import Evaluation, evaluate
+from tmtrain.data import Mixture
 from tmtrain.grpo import build_grpo_trainer
 from tmtrain.recipe import GRPORecipe
 from tmtrain.tiny import tiny_model, tiny_tokenizer
@@ -26,7 +31,7 @@ TOKENIZER = tiny_tokenizer()
 END = TOKENIZER.eos_token_id
 
 
-def trainer(path: Path, env: str, problems: list[Problem], **fields: Any) -> Any:
+def trainer(path: Path, env: str, problems: list[Problem], held: Sequence[Problem] = (), **fields: Any) -> Any:
     recipe = {"levels": [{}], "eval_levels": [{}], "env": env, "style": "compact", "turn_tokens": 12, "reward": {"step": 1.0}}
     config = GRPOConfig(
         output_dir=str(path),
@@ -42,7 +47,8 @@ def trainer(path: Path, env: str, problems: list[Problem], **fields: Any) -> Any
         disable_tqdm=True,
         save_strategy="no",
     )
-    return build_grpo_trainer(tiny_model(0), TOKENIZER, problems, GRPORecipe(**{**recipe, **fields}), config)
+    mixture = Mixture(env, [{}], 0, "test")
+    return build_grpo_trainer(tiny_model(0), TOKENIZER, mixture, problems, GRPORecipe(**{**recipe, **fields}), config, held)
 
 
 def say(made: Any, replies: list[str]) -> None:
@@ -65,7 +71,9 @@ def loss(made: Any, output: dict[str, Any]) -> float:
         return float(made._compute_loss(made.model, output))
 
 
-TAG = load_env("tag").problem({"m": 2, "rules": {"A": "B", "B": "B", "C": "DCB", "D": "C", "E": "C"}, "init": "ECAEE", "max_steps": 3})
+TAG = load_env("tag").problem(
+    {"m": 2, "rules": {"A": "B", "B": "B", "C": "DCB", "D": "C", "E": "C"}, "init": "ECAEE", "max_steps": 3}, split="test/0"
+)
 PIECES = ["3[ECAEE]", "2.E:C[AEEC]", "1.A:B[ECB]", "0.E:C[BC]"]
 REPLIES = ["".join(PIECES), "".join([*PIECES[:2], "1.A:B[ECC]", "0.E:C[CC]"]), "".join(PIECES), "".join(PIECES[:2])]
 
@@ -93,7 +101,7 @@ def test_a_rollout_that_is_all_right_beside_three_alike_gets_nothing(tmp_path: P
 @pytest.mark.parametrize("credit", ["outcome", "process", "step_baseline"])
 def test_only_the_models_own_tokens_move_the_loss(credit: str, tmp_path: Path) -> None:
     """A world's feedback, and padding: whatever their advantages, the loss is the same; one model token changes it by its share."""
-    (problem,) = islice(draw("listworld", make_params("listworld", {"pops": 2}), seed=1, split="test"), 1)
+    (problem,) = islice(draw("listworld", make_params("listworld", {"pops": 2}), seed=1, split="test/0"), 1)
     made = trainer(tmp_path, "listworld", [problem], credit=credit)
     say(made, ["done()", "pop(99)", "hm", "pop(0)", *["pop(99)", "done()", "done()"], *["done()"] * 9])
     output = made._generate_and_score_completions(rows(made))
@@ -113,7 +121,7 @@ def test_only_the_models_own_tokens_move_the_loss(credit: str, tmp_path: Path) -
 
 def test_each_actions_advantage_is_its_own(tmp_path: Path) -> None:
     """ListWorld, four rollouts whose first actions differ: two are optimal, two are not."""
-    (problem,) = islice(draw("listworld", make_params("listworld", {"pops": 2}), seed=1, split="test"), 1)
+    (problem,) = islice(draw("listworld", make_params("listworld", {"pops": 2}), seed=1, split="test/0"), 1)
     episode = load_env("listworld").start(problem, Setting("compact"))
     right = episode.expert()
     made = trainer(tmp_path, "listworld", [problem], credit="step_baseline")
@@ -128,7 +136,7 @@ def test_each_actions_advantage_is_its_own(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("env", ["listworld", "gridworld"])
 def test_a_world_is_trained_on_by_real_generation(env: str, tmp_path: Path) -> None:
-    problems = list(islice(draw(env, make_params(env, {}), seed=1, split="test"), 4))
+    problems = list(islice(draw(env, make_params(env, {}), seed=1, split="test/0"), 4))
     made = trainer(tmp_path, env, problems, credit="step_baseline", outcome_weight=0.5, reward={"step": 1.0, "format": 0.1})
     before = {k: v.clone() for k, v in made.model.state_dict().items()}
     made.train()
@@ -136,3 +144,34 @@ def test_a_world_is_trained_on_by_real_generation(env: str, tmp_path: Path) -> N
     assert {"turns/mean", "endings/no_answer", "credit/steps", "rewards/step/mean"} <= logged.keys()
     assert logged["turns/mean"] >= 1 and all(torch.isfinite(v).all() for v in made.model.state_dict().values())
     assert before.keys() == made.model.state_dict().keys()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("env", ["tag", "listworld"])
+def test_evaluation_while_training_changes_nothing_and_agrees_with_the_evaluator(env: str, tmp_path: Path) -> None:
+    """The weights after two updates with evaluation equal those without; the last summary is the evaluator's own on the saved model."""
+    knobs = {"max_steps": 2} if env == "tag" else {"pops": 1}
+    problems = list(islice(draw(env, make_params(env, knobs), seed=1, split="test/0"), 4))
+    held = list(islice(draw(env, make_params(env, knobs), seed=1, split="held"), 6))
+    weights, made = [], None
+    for every in (0, 1):
+        torch.manual_seed(0)
+        made = trainer(tmp_path / str(every), env, problems, held=held, eval_every=every, credit="outcome", reward={"format": 1.0})
+        made.args.max_steps = 2
+        made.train()
+        weights.append({k: v.clone() for k, v in made.model.state_dict().items()})
+    assert all(torch.equal(weights[0][k], weights[1][k]) for k in weights[0])
+    folder = tmp_path / "1"
+    assert sorted(p.name for p in (folder / "held_out").iterdir()) == ["step_1.json", "step_2.json"]
+    assert any("held_out/success_rate" in entry for entry in made.state.log_history)
+    note = json.loads((folder / "best" / "held_out.json").read_text())
+    assert note["step"] == 1 and (folder / "best" / "model.safetensors").is_file(), "no later step scored higher"
+
+    made.save_model(str(tmp_path / "model"))
+    policy = load_policy(str(tmp_path / "model"), Sampling(max_tokens=200 if env == "tag" else 12), Options(backend="transformers"))
+    evaluation = Evaluation(sorted(held, key=lambda p: p.id), "held", Setting("compact"))
+    summary = evaluate(policy, evaluation, tmp_path / "run", progress=False)
+    during = json.loads((folder / "held_out" / "step_2.json").read_text())
+    assert {k: during[k] for k in ("episodes", "success_rate", "acc", "tokens")} == {
+        k: summary[k] for k in ("episodes", "success_rate", "acc", "tokens")
+    }
