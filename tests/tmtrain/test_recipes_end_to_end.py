@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -161,6 +163,36 @@ def test_worlds_are_trained_on_turn_by_turn_on_one_process_and_on_two(config: st
     manifests = [json.loads((output / run / "manifest.json").read_text()) for run in ("eval_before", "eval_after")]
     assert [m["setting"]["oracles"] for m in manifests] == ["plan", "plan"]
     assert manifests[0]["policy"]["weights"] != manifests[1]["policy"]["weights"]
+
+
+def test_a_killed_run_resumed_equals_the_uninterrupted_one(root: Path, tmp_path: Path) -> None:
+    """Weights, data order, curriculum and sampling: all go on bit for bit."""
+    (tmp_path / "sft.yaml").write_text(WORLD_SFT.format(root=root))
+    more = "\ncurriculum: success\nmax_steps: 6\nsave_strategy: steps\nsave_steps: 2\nlevels: [{pops: 1}, {pops: 2, from: 0.5}]\n"
+    settings = [line for line in WORLD_GRPO.format(root=root, folder=tmp_path).splitlines() if not line.startswith(("levels", "max_steps"))]
+    (tmp_path / "grpo.yaml").write_text("\n".join(settings) + more)
+    arguments = ["--config", str(tmp_path / "grpo.yaml"), "--output_dir"]
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    done = launch(root, "grpo_worlds.py", *arguments, str(whole))
+    assert done.returncode == 0, done.stderr[-3000:]
+
+    shutil.copytree(whole / "warmup", killed / "warmup")
+    command = [sys.executable, "recipes/grpo_worlds.py", *arguments, str(killed), "--resume"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(root)}
+    process = subprocess.Popen(command, cwd=root, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    for _ in range(3000):
+        if (killed / "checkpoint-4" / "curriculum.json").exists() or process.poll() is not None:
+            break
+        time.sleep(0.1)
+    process.kill()
+    process.wait()
+    assert not (killed / "checkpoint").exists(), "it was to be killed before the end"
+    done = launch(root, "grpo_worlds.py", *arguments, str(killed), "--resume")
+    assert done.returncode == 0, done.stderr[-3000:]
+    weights = [(folder / "checkpoint" / "model.safetensors").read_bytes() for folder in (whole, killed)]
+    assert weights[0] == weights[1]
+    states = [json.loads((folder / "checkpoint-6" / "curriculum.json").read_text()) for folder in (whole, killed)]
+    assert states[0] == states[1]
 
 
 @pytest.mark.parametrize(
