@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -12,6 +13,9 @@ from eval.metrics import statistics_of
 from eval.records import EpisodeRecord, changed_settings
 from eval.report import Run
 from eval.statistics import bootstrap
+
+#: Horizons with fewer pairs are not compared by themselves.
+LEAST_PAIRS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,7 @@ class Comparison:
         verdicts_differ: Episodes (problem id/sample) whose verdicts differ.
         scores: For each score its value in both runs and the difference b - a with a 95 % interval (percentile bootstrap over problems,
             the same resamples for both runs).
+        by_horizon: The success rate and the step accuracy in the same form, for each horizon that has at least ten pairs.
         success: McNemar's test, or None where problems have several samples, which are not independent.
         settings: In what the runs differ, besides the scores.
     """
@@ -51,11 +56,13 @@ class Comparison:
     same_text: int
     verdicts_differ: tuple[str, ...]
     scores: dict[str, dict[str, Any]]
+    by_horizon: tuple[dict[str, Any], ...]
     success: McNemar | None
     settings: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "settings": list(self.settings), "verdicts_differ": list(self.verdicts_differ)}
+        lists = {name: list(getattr(self, name)) for name in ("settings", "verdicts_differ", "by_horizon")}
+        return {**asdict(self), **lists}
 
 
 def compare_runs(a: Run, b: Run) -> Comparison:
@@ -81,6 +88,7 @@ def compare_runs(a: Run, b: Run) -> Comparison:
         same_text=sum(own[k].replies == other[k].replies for k in keys),
         verdicts_differ=tuple(k for k in keys if own[k].verdict != other[k].verdict),
         scores=_differences(verdicts_a, verdicts_b, ids),
+        by_horizon=tuple(_by_horizon([own[k] for k in keys], [other[k] for k in keys])),
         success=_mcnemar(verdicts_a, verdicts_b) if len(set(ids)) == len(ids) else None,
         settings=tuple(sorted(changed_settings(a.manifest, b.manifest))),
     )
@@ -108,6 +116,14 @@ def _differences(a: list[Verdict], b: list[Verdict], ids: list[str]) -> dict[str
 
         found[name] = {"a": values[0], "b": values[1], "difference": bootstrap(difference, ids, least=-1.0).to_json()}
     return found
+
+
+def _by_horizon(a: list[EpisodeRecord], b: list[EpisodeRecord]) -> Iterator[dict[str, Any]]:
+    for horizon in sorted({r.problem["horizon"] for r in a}):
+        pairs = [(x, y) for x, y in zip(a, b, strict=True) if x.problem["horizon"] == horizon]
+        if len(pairs) >= LEAST_PAIRS:
+            found = _differences([x.verdict for x, _ in pairs], [y.verdict for _, y in pairs], [x.problem["id"] for x, _ in pairs])
+            yield {"horizon": horizon, "pairs": len(pairs), **{name: found[name] for name in ("success_rate", "step_accuracy")}}
 
 
 def _mcnemar(a: list[Verdict], b: list[Verdict]) -> McNemar:

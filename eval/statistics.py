@@ -39,6 +39,11 @@ def percent(rate: Mapping[str, Any]) -> str:
     return f"{100 * rate['value']:.1f} [{100 * rate['low']:.1f}, {100 * rate['high']:.1f}]"
 
 
+def percent_difference(difference: Mapping[str, Any]) -> str:
+    """A difference of two rates for people, in points: `+9.0 [+4.0, +14.0]`."""
+    return f"{100 * difference['value']:+.1f} [{100 * difference['low']:+.1f}, {100 * difference['high']:+.1f}]"
+
+
 def wilson(successes: int, trials: int) -> Rate:
     """The score interval of Wilson (1927) for `successes` of `trials` independent trials."""
     if trials == 0:

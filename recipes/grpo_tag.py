@@ -53,13 +53,13 @@ def main(argv: Sequence[str], default: Path = DEFAULT) -> None:
     before = evaluate_checkpoint(start, held, recipe, output / "eval_before")
     check_start(before, recipe.min_start_accuracy)
     checkpoint = train_grpo(start, mixture, problems, recipe, config, held)
-    after = evaluate_checkpoint(checkpoint, held, recipe, output / "eval_after")
+    evaluate_checkpoint(checkpoint, held, recipe, output / "eval_after")
 
     if is_main_process():
         runs = [output / "eval_before", output / "eval_after"]
         report = write_report(read_runs(runs), output)
         card = write_card(checkpoint, runs).path
-        print(f"{before_and_after(before, after)}\n\nmodel card: {card}\nreport: {report}")
+        print(f"{before_and_after(*runs)}\n\nmodel card: {card}\nreport: {report}")
 
 
 if __name__ == "__main__":

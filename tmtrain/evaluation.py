@@ -10,8 +10,10 @@ from envs.problem import Problem
 from eval.backends.chat import Chat
 from eval.backends.load import Options, load_policy
 from eval.backends.sampling import Sampling
+from eval.compare import compare_runs
+from eval.report import read_runs
 from eval.runs import Evaluation, evaluate
-from eval.statistics import percent
+from eval.statistics import percent, percent_difference
 from tmtrain.data import expert_lengths
 from tmtrain.launch import is_main_process
 from tmtrain.models import load_tokenizer
@@ -54,20 +56,37 @@ def check_start(before: Mapping[str, Any], least: float) -> None:
         )
 
 
-def before_and_after(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
-    """The two evaluations beside each other, overall and by horizon, as a table of percents with 95 % intervals."""
-    rows = [(name, before[key], after[key]) for key, name in _OVERALL.items()]
-    for old, new in zip(before["by_horizon"], after["by_horizon"], strict=True):
-        rows.append((f"pass rate, {old['horizon']} steps", old["success_rate"], new["success_rate"]))
-        rows.append((f"step accuracy, {old['horizon']} steps", old["step_accuracy"], new["step_accuracy"]))
-    lines = [f"{'% [95 % interval]':34}{'before GRPO':22}after GRPO"]
-    lines += [f"{name:34}{percent(old):22}{percent(new)}" for name, old, new in rows]
+def before_and_after(before: Path, after: Path) -> str:
+    """Two run directories on the same problems beside each other, overall and by horizon, as a table of percents with 95 % intervals.
+
+    The difference is paired: both runs are resampled alike, so problems that are hard for both do not widen its interval.
+    """
+    old, new = read_runs([before, after])
+    compared = compare_runs(old, new)
+    rows = [
+        (name, old.summary[_SUMMARY.get(key, key)], new.summary[_SUMMARY.get(key, key)], compared.scores[key])
+        for key, name in _OVERALL.items()
+    ]
+    levels = {level["horizon"]: level for level in compared.by_horizon}
+    for a, b in zip(old.summary["by_horizon"], new.summary["by_horizon"], strict=True):
+        if (level := levels.get(a["horizon"])) is not None:
+            rows.append((f"success, {a['horizon']} steps", a["success_rate"], b["success_rate"], level["success_rate"]))
+            rows.append((f"step accuracy, {a['horizon']} steps", a["step_accuracy"], b["step_accuracy"], level["step_accuracy"]))
+    lines = [f"{'% [95 % interval]':34}{'before GRPO':22}{'after GRPO':22}paired difference"]
+    lines += [f"{name:34}{percent(a):22}{percent(b):22}{percent_difference(gap['difference'])}" for name, a, b, gap in rows]
+    if compared.success:
+        lines.append(
+            f"success after only: {compared.success.only_b}, before only: {compared.success.only_a} of {compared.pairs} problems; "
+            f"McNemar's exact test: p = {compared.success.p_value:.2g}"
+        )
     return "\n".join(lines)
 
 
 _OVERALL = {
     "swa_uniform": "step-weighted accuracy, uniform",
     "swa_linear": "step-weighted accuracy, linear",
-    "pass_rate": "pass rate",
-    "strict_pass_rate": "strict pass rate",
+    "success_rate": "pass rate (success)",
+    "strict_success_rate": "strict pass rate",
 }
+#: Where the summary calls a score otherwise.
+_SUMMARY = {"strict_success_rate": "strict_pass_rate"}

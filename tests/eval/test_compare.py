@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,15 @@ def test_a_better_policy_is_better_with_an_interval_off_zero(tmp_path: Path) -> 
         assert 0 < score["difference"]["low"] <= score["difference"]["value"] <= score["difference"]["high"] <= 1
     assert found.same_text + len(found.verdicts_differ) == 100, "a noisy reply that differs has another verdict"
     assert any(line.startswith("policy.policy was") for line in found.settings)
+
+
+def test_each_horizon_with_enough_pairs_is_compared_by_itself(tmp_path: Path) -> None:
+    problems = [*PROBLEMS[:30], *(p for p in PROBLEMS if p.horizon < 30)]
+    found = compare_runs(*two(run(tmp_path / "a", "noisy:0.1", problems), run(tmp_path / "b", "expert", problems)))
+    (level,) = found.by_horizon
+    assert level["horizon"] == 30 and level["pairs"] >= 20 and level["success_rate"]["b"] == 1.0
+    assert level["success_rate"]["difference"]["value"] == pytest.approx(1 - level["success_rate"]["a"])
+    json.dumps(found.to_json())
 
 
 def test_mcnemar_is_the_binomial_tail_of_the_discordant_pairs(tmp_path: Path) -> None:

@@ -21,17 +21,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from eval.compare import compare_runs
     from eval.report import read_runs
+    from eval.statistics import percent_difference
     from tmtrain.commands.output import print_json, print_table
 
     result = compare_runs(*read_runs([args.a, args.b]))
     if args.json:
         print_json(result.to_json())
         return 0
-    rows = []
-    for name, score in result.scores.items():
-        gap = score["difference"]
-        shown = f"{100 * gap['value']:+.1f} [{100 * gap['low']:+.1f}, {100 * gap['high']:+.1f}]"
-        rows.append((name.replace("_", " "), f"{100 * score['a']:.1f}", f"{100 * score['b']:.1f}", shown))
+    named = [(name.replace("_", " "), score) for name, score in result.scores.items()]
+    for level in result.by_horizon if len(result.by_horizon) > 1 else ():
+        named += [(f"{name.replace('_', ' ')}, {level['horizon']} steps", level[name]) for name in ("success_rate", "step_accuracy")]
+    rows = [(name, f"{100 * s['a']:.1f}", f"{100 * s['b']:.1f}", percent_difference(s["difference"])) for name, s in named]
     print_table(["score, %", f"A: {result.a}", f"B: {result.b}", "B - A [95 % interval]"], rows)
     print(f"\n{result.pairs} episodes in both runs" + (f", {result.left_out} in one only, left out" if result.left_out else ""))
     differ = result.verdicts_differ
