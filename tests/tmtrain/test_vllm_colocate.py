@@ -15,7 +15,8 @@ pytest.importorskip("trl")
 
 pytestmark = pytest.mark.slow
 
-#: The CPU build packs weights into a form that cannot be loaded anew; kept as they are, the trainer can hand over its own.
+#: The CPU build packs weights into a form that cannot be loaded anew; kept as they are, the trainer can hand over its own. And the engine
+#: would run a model in fp32 as bf16, whose rounding would hide what is looked for.
 UNPACKED = """
 import sys
 import torch
@@ -23,6 +24,9 @@ import vllm.model_executor.layers.utils as utils
 def keep(layer, remove_weight):
     layer.cpu_linear = torch.nn.functional.linear
 utils.dispatch_cpu_unquantized_gemm = keep
+import functools
+import trl.generation.vllm_generation as generation
+generation.LLM = functools.partial(generation.LLM, dtype="float32")
 import runpy
 sys.argv = sys.argv[1:]
 sys.path.insert(0, "recipes")
