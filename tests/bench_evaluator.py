@@ -33,13 +33,13 @@ ROUNDS = 3
 
 def single_turn() -> list[Problem]:
     params = make_params("tag", {"max_steps": 4})
-    return list(islice(draw("tag", params, seed=0, split="bench", unique=True), 64))
+    return list(islice(draw("tag", params, seed=0, split="bench", unique=True), 32))
 
 
 def multi_turn() -> list[Problem]:
-    """Episodes whose budgets differ by a factor of six."""
-    sources = [draw("listworld", make_params("listworld", {"pops": n}), seed=0, split="bench", unique=True) for n in range(1, 13)]
-    return [next(sources[i % len(sources)]) for i in range(48)]
+    """Episodes whose budgets differ by a factor of three."""
+    sources = [draw("listworld", make_params("listworld", {"pops": n}), seed=0, split="bench", unique=True) for n in range(1, 9)]
+    return [next(sources[i % len(sources)]) for i in range(16)]
 
 
 async def tokens_a_second(policy: VLLMPolicy, work: Callable[[], Awaitable[int]]) -> float:
@@ -106,20 +106,20 @@ def main() -> None:
     verbose = Setting("verbose")
 
     async def first() -> None:
-        policy = load_policy(model, Sampling(max_tokens=96), Options(backend="vllm", context=2048))
+        policy = load_policy(model, Sampling(max_tokens=64), Options(backend="vllm", context=2048))
         assert isinstance(policy, VLLMPolicy)
         problems = single_turn()
         prompts = [policy.chat.render(load_env(p.env).start(p, verbose).messages) for p in problems]
         await compare(
-            "64 single-turn problems: evaluator / engine called directly",
+            "32 single-turn problems: evaluator / engine called directly",
             policy,
             lambda: ours(policy, problems, verbose),
             lambda: direct(policy, prompts),
         )
-        policy.sampling = Sampling(max_tokens=96, temperature=0.7)
+        policy.sampling = Sampling(max_tokens=48, temperature=0.7)
         worlds = multi_turn()
         await compare(
-            "48 ListWorld episodes of 1 to 12 pops: evaluator / lockstep",
+            "16 ListWorld episodes of 1 to 8 pops: evaluator / lockstep",
             policy,
             lambda: ours(policy, worlds, verbose),
             lambda: lockstep(policy, worlds, verbose),

@@ -74,7 +74,8 @@ class VLLMPolicy(TokenPolicy):
 
     async def close(self) -> None:
         self.engine.shutdown()
-        del self.engine  # its destructor shuts down again, which fails noisily once the interpreter is going down
+        # Its destructor shuts down once more, which fails noisily when the interpreter is already going down.
+        self.engine.shutdown = lambda timeout=None: None
 
 
 def load_vllm(model: Model, sampling: Sampling, options: Options) -> VLLMPolicy:
