@@ -33,7 +33,7 @@ class Batcher(Generic[Request, Reply]):
     async def _run(self) -> None:
         try:
             while self._waiting:
-                await self._settle()
+                await settle(self._waiting)
                 batch, self._waiting = self._waiting[: self._size], self._waiting[self._size :]
                 try:
                     replies = await asyncio.to_thread(self._answer, [request for request, _ in batch])
@@ -45,14 +45,15 @@ class Batcher(Generic[Request, Reply]):
                 for (_, future), reply in zip(batch, replies, strict=True):
                     if not future.done():
                         future.set_result(reply)
-                await self._settle()
+                await settle(self._waiting)
         finally:
             self._running = None
 
-    async def _settle(self) -> None:
-        """Lets the other tasks run until they have stopped asking."""
-        count = -1
-        while count != len(self._waiting):
-            count = len(self._waiting)
-            for _ in range(3):
-                await asyncio.sleep(0)
+
+async def settle(waiting: Sequence[object]) -> None:
+    """Lets the other tasks run until `waiting`, which they add to, has stopped growing."""
+    count = -1
+    while count != len(waiting):
+        count = len(waiting)
+        for _ in range(3):
+            await asyncio.sleep(0)

@@ -12,7 +12,7 @@ from envs.verdict import Verdict
 from eval.metrics import statistics_of
 from eval.records import EpisodeRecord, changed_settings
 from eval.report import Run
-from eval.statistics import bootstrap
+from eval.statistics import bootstrap, resample
 
 #: Horizons with fewer pairs are not compared by themselves.
 LEAST_PAIRS = 10
@@ -103,7 +103,7 @@ def _payload(record: EpisodeRecord) -> dict[str, Any]:
 
 
 def _differences(a: list[Verdict], b: list[Verdict], ids: list[str]) -> dict[str, dict[str, Any]]:
-    first, second = statistics_of(a), statistics_of(b)
+    first, second, weights = statistics_of(a), statistics_of(b), resample(ids)
     found: dict[str, dict[str, Any]] = {}
     for name in first:
         one, two = first[name], second[name]
@@ -114,7 +114,7 @@ def _differences(a: list[Verdict], b: list[Verdict], ids: list[str]) -> dict[str
         def difference(weights: np.ndarray, one: Any = one, two: Any = two) -> np.ndarray:
             return two(weights) - one(weights)
 
-        found[name] = {"a": values[0], "b": values[1], "difference": bootstrap(difference, ids, least=-1.0).to_json()}
+        found[name] = {"a": values[0], "b": values[1], "difference": bootstrap(difference, ids, weights, least=-1.0).to_json()}
     return found
 
 

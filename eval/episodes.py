@@ -51,11 +51,9 @@ class Policy(Protocol):
 
     Attributes:
         name: What people call it.
-        context: Longest sequence in tokens, prompt and reply together; None where it has no limit or does not say.
     """
 
     name: str
-    context: int | None = None
 
     def describe(self) -> dict[str, object]:
         """What the manifest records: the effective settings, JSON values only."""

@@ -21,7 +21,8 @@ from tmtrain.launch import run_recipe
 
 def default_file(argv: Sequence[str], kind: str) -> Path:
     """The recipe of the world that the command line names by `--env`, ListWorld's where it names none."""
-    env = next((argv[i + 1] for i, word in enumerate(argv[:-1]) if word == "--env"), "listworld")
+    words = [part for word in argv for part in (word.split("=", 1) if word.startswith("--env=") else [word])]
+    env = next((words[i + 1] for i, word in enumerate(words[:-1]) if word == "--env"), "listworld")
     return Path(__file__).parent / "worlds" / f"tiny_{env}_{kind}.yaml"
 
 

@@ -18,7 +18,7 @@ from eval.backends.chat import Chat
 from eval.episodes import Task, play_all
 from eval.records import EpisodeRecord, write_json
 from eval.summary import RATES, summarise
-from tmtrain.rollout import RoundPolicy
+from tmtrain.rollout import RoundPolicy, calls_of
 
 BEST = "best"
 
@@ -85,16 +85,7 @@ class HeldOutEvaluation(TrainerCallback):
         self._keep_best(step, summary[self._metric]["value"])
 
     def _play(self, problems: Sequence[Problem]) -> list[EpisodeRecord]:
-        trainer = self.trainer
-
-        def generate(contexts: list[list[int]]) -> tuple[list[list[int]], list[list[float]] | None]:
-            return trainer._generate_single_turn(contexts, None, {}, 1)
-
-        def everywhere(count: int) -> int:
-            import torch
-
-            return int(trainer.accelerator.gather(torch.tensor([count], device=trainer.accelerator.device)).sum())
-
+        generate, everywhere = calls_of(self.trainer)
         policy = RoundPolicy(self._chat, self._stops, generate, everywhere, room=self._room, turn_tokens=self._turn_tokens)
         records: list[EpisodeRecord] = []
         tasks = [Task(p) for p in problems]

@@ -20,7 +20,8 @@ from eval.backends.chat import Chat
 from eval.backends.folder import Model
 from eval.backends.sampling import Sampling
 from eval.backends.tokens import TokenPolicy
-from eval.episodes import Task, play_all
+from eval.batching import settle
+from eval.episodes import OverlongPrompt, Task, play_all
 from eval.records import EpisodeRecord
 from tmtrain.credit import CreditedStep
 
@@ -118,8 +119,6 @@ class RoundPolicy(TokenPolicy):
         first = len(episode[0].prompt) if episode else len(prompt)
         room = min(max_tokens, self._room - (len(prompt) - first))
         if room < 1:
-            from eval.episodes import OverlongPrompt
-
             raise OverlongPrompt(f"the episode has used up its {self._room} tokens")
         future: asyncio.Future[tuple[list[int], list[float] | None]] = asyncio.get_running_loop().create_future()
         self._waiting.append((prompt, future))
@@ -132,7 +131,7 @@ class RoundPolicy(TokenPolicy):
         """Plays `episodes`; while others still do after them, goes on making calls, on `dummy`, whose results are dropped."""
         playing = asyncio.ensure_future(episodes)
         while True:
-            await self._settle()
+            await settle(self._waiting)  # between two replies episodes wait for nothing else
             batch, self._waiting = self._waiting, []
             if self._everywhere(len(batch)) == 0:
                 break
@@ -141,13 +140,19 @@ class RoundPolicy(TokenPolicy):
                 future.set_result((ids[i], None if logprobs is None else logprobs[i]))
         await playing
 
-    async def _settle(self) -> None:
-        """Lets the episodes run until each of them waits or is over: between two replies they wait for nothing else."""
-        count = -1
-        while count != len(self._waiting):
-            count = len(self._waiting)
-            for _ in range(3):
-                await asyncio.sleep(0)
+
+def calls_of(trainer: Any) -> tuple[Generate, Callable[[int], int]]:
+    """A trainer's generation call, and its way to add up a count over all processes."""
+
+    def generate(contexts: list[list[int]]) -> tuple[list[list[int]], list[list[float]] | None]:
+        return trainer._generate_single_turn(contexts, None, {}, 1)
+
+    def everywhere(count: int) -> int:
+        import torch
+
+        return int(trainer.accelerator.gather(torch.tensor([count], device=trainer.accelerator.device)).sum())
+
+    return generate, everywhere
 
 
 class WorldRollouts:
@@ -172,15 +177,7 @@ class WorldRollouts:
         if len(rows) != len(prompts):
             raise RuntimeError(f"{len(prompts)} prompts for {len(rows)} rows")
 
-        def generate(contexts: list[list[int]]) -> tuple[list[list[int]], list[list[float]] | None]:
-            return trainer._generate_single_turn(contexts, None, {}, 1)
-
-        def everywhere(count: int) -> int:
-            import torch
-
-            return int(trainer.accelerator.gather(torch.tensor([count], device=trainer.accelerator.device)).sum())
-
-        self.latest = self.play([row["problem"] for row in rows], generate, everywhere)
+        self.latest = self.play([row["problem"] for row in rows], *calls_of(trainer))
         known = all(r.logprobs is not None for r in self.latest)
         return {
             "prompt_ids": [r.prompt for r in self.latest],

@@ -131,4 +131,8 @@ class _CurriculumState(TrainerCallback):
 def restore_curriculum(curriculum: Curriculum | None, checkpoint: str | None) -> None:
     """Restores the curriculum of a training checkpoint; nothing where there is none of either."""
     if curriculum is not None and checkpoint is not None:
-        curriculum.restore(json.loads((Path(checkpoint) / CURRICULUM).read_text(encoding="utf-8")))
+        try:
+            state = json.loads((Path(checkpoint) / CURRICULUM).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise ValueError(f"{checkpoint} holds no state of a curriculum ({error}): resume with the levels it was begun with") from None
+        curriculum.restore(state)

@@ -110,6 +110,11 @@ class Chat:
         return self.tokenizer.apply_chat_template(list(messages), add_generation_prompt=True, tokenize=False, **{**self._switch, **switch})
 
 
+def without_thinking(messages: Sequence[Message]) -> list[Message]:
+    """The conversation with the thinking taken out of its replies."""
+    return [{**m, "content": blank_thinking(m["content"]).strip()} if m["role"] == "assistant" else m for m in messages]
+
+
 class Conversation:
     """The tokens of one growing context.
 
@@ -132,7 +137,7 @@ class Conversation:
             if appended is not None:
                 return [*self._ids, *appended]
         if self._chat._drop:
-            messages = [{**m, "content": blank_thinking(m["content"]).strip()} if m["role"] == "assistant" else m for m in messages]
+            messages = without_thinking(messages)
         return self._chat.render(messages)
 
     def answered(self, messages: Sequence[Message], prompt: Sequence[int], reply: Sequence[int], stops: Sequence[int]) -> str:

@@ -10,8 +10,7 @@ from urllib.parse import urlsplit
 
 from envs.environment import Episode, Message
 from envs.problem import stream
-from envs.thinking import blank_thinking
-from eval.backends.chat import SWITCHES
+from eval.backends.chat import SWITCHES, without_thinking
 from eval.backends.folder import weights_hash
 from eval.backends.load import Options
 from eval.backends.sampling import Sampling
@@ -72,7 +71,7 @@ class ServerPolicy(Policy):
         import openai
 
         if self._options.earlier_thinking == "drop":
-            messages = [{**m, "content": blank_thinking(m["content"]).strip()} if m["role"] == "assistant" else m for m in messages]
+            messages = without_thinking(messages)
         try:
             limit = await self._room(messages)
             response = await self._client.chat.completions.create(model=self.name, messages=messages, **self._arguments(limit, seed))

@@ -138,12 +138,10 @@ def test_each_actions_advantage_is_its_own(tmp_path: Path) -> None:
 def test_a_world_is_trained_on_by_real_generation(env: str, tmp_path: Path) -> None:
     problems = list(islice(draw(env, make_params(env, {}), seed=1, split="test/0"), 4))
     made = trainer(tmp_path, env, problems, credit="step_baseline", outcome_weight=0.5, reward={"step": 1.0, "format": 0.1})
-    before = {k: v.clone() for k, v in made.model.state_dict().items()}
     made.train()
     logged = made.state.log_history[0]
     assert {"turns/mean", "endings/no_answer", "credit/steps", "rewards/step/mean"} <= logged.keys()
     assert logged["turns/mean"] >= 1 and all(torch.isfinite(v).all() for v in made.model.state_dict().values())
-    assert before.keys() == made.model.state_dict().keys()
 
 
 @pytest.mark.slow
