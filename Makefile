@@ -48,6 +48,7 @@ test: check $(VLLM_STAMP)  ## the fast tests, then those that train or run vLLM
 bench: $(VLLM_STAMP) smollm2  ## costs against size and against peers, which are installed first
 	$(PIP_INSTALL) -e '.[bench]'
 	$(BIN)/python -m tests.bench
+	$(BIN)/python -m tests.bench_trainer
 	$(BIN)/python -m tests.bench_evaluator
 
 clean:  ## remove the virtual environment and caches

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 #: Colours that stay apart for the colour-blind (Okabe and Ito).
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 #: Endings in the order of the bars.
 _ENDINGS = {
     "completed": "#1a7f37",
@@ -66,7 +66,7 @@ def tokens_figure(tokens: Mapping[str, Sequence[int]]) -> Figure | None:
     axes = figure.subplots()
     for i, (name, counts) in enumerate(known.items()):
         shares = [100 * (rank + 1) / len(counts) for rank in range(len(counts))]
-        axes.step([counts[0], *counts], [0.0, *shares], where="post", color=_COLOURS[i % len(_COLOURS)], label=name)
+        axes.step([counts[0], *counts], [0.0, *shares], where="post", color=COLOURS[i % len(COLOURS)], label=name)
     if max(counts[-1] for counts in known.values()) > 30 * max(1, min(counts[0] for counts in known.values())):
         axes.set_xscale("log")
     axes.set(xlabel="tokens of an episode's replies", ylabel="episodes with at most so many (%)", ylim=(-2, 102))
@@ -106,7 +106,7 @@ def _curves(axes: Any, curves: Mapping[str, Sequence[tuple[float, float, float, 
         if not points:
             continue
         x, value, low, high = zip(*points, strict=True)
-        colour = _COLOURS[i % len(_COLOURS)]
+        colour = COLOURS[i % len(COLOURS)]
         axes.fill_between(x, [100 * v for v in low], [100 * v for v in high], color=colour, alpha=0.18, linewidth=0)
         axes.plot(x, [100 * v for v in value], color=colour, label=name, marker="o", markersize=3)
     axes.set(xlabel=x_label, ylabel=y_label, ylim=(-2, 102))

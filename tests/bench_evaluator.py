@@ -29,6 +29,8 @@ from eval.runs import Evaluation, manifest
 from tmtrain.smollm2 import build
 
 ROUNDS = 3
+#: Episodes in the engine at once, on both sides of the multi-turn ratio.
+AT_ONCE = 8
 
 
 def single_turn() -> list[Problem]:
@@ -39,7 +41,7 @@ def single_turn() -> list[Problem]:
 def multi_turn() -> list[Problem]:
     """Episodes whose budgets differ by a factor of three."""
     sources = [draw("listworld", make_params("listworld", {"pops": n}), seed=0, split="bench", unique=True) for n in range(1, 9)]
-    return [next(sources[i % len(sources)]) for i in range(16)]
+    return [next(sources[i % len(sources)]) for i in range(32)]
 
 
 async def tokens_a_second(policy: VLLMPolicy, work: Callable[[], Awaitable[int]]) -> float:
@@ -49,11 +51,11 @@ async def tokens_a_second(policy: VLLMPolicy, work: Callable[[], Awaitable[int]]
     return tokens / (time.perf_counter() - started)
 
 
-async def ours(policy: VLLMPolicy, problems: list[Problem], setting: Setting) -> int:
+async def ours(policy: VLLMPolicy, problems: list[Problem], setting: Setting, at_once: int = 256) -> int:
     """The evaluator's own loop, records written to the disk as always; returns the tokens generated."""
     with tempfile.TemporaryDirectory() as folder:
         run = RunDirectory(Path(folder) / "run", manifest(policy, Evaluation(problems, "bench", setting)))
-        await play_all([Task(p) for p in problems], setting, policy, concurrency=256, on_record=run.append)
+        await play_all([Task(p) for p in problems], setting, policy, concurrency=at_once, on_record=run.append)
         run.close()
         return sum(n for record in run.finished.values() for n in record.completion_tokens if n is not None)
 
@@ -77,8 +79,12 @@ async def direct(policy: VLLMPolicy, prompts: list[list[int]]) -> int:
 _NUMBERS = count()
 
 
-async def lockstep(policy: VLLMPolicy, problems: list[Problem], setting: Setting) -> int:
-    """Every live episode replies, then all go on to the next turn: the batched loop of many evaluators."""
+async def lockstep(policy: VLLMPolicy, problems: list[Problem], setting: Setting, at_once: int) -> int:
+    """Batches of episodes; within one, every live episode replies, then all go on to the next turn: the loop of many evaluators."""
+    return sum([await _lockstep_batch(policy, problems[i : i + at_once], setting) for i in range(0, len(problems), at_once)])
+
+
+async def _lockstep_batch(policy: VLLMPolicy, problems: list[Problem], setting: Setting) -> int:
     episodes: list[Episode] = [load_env(p.env).start(p, setting) for p in problems]
     sessions = [policy.session(e, f"0/{Task(p).key}") for e, p in zip(episodes, problems, strict=True)]
     tokens = 0
@@ -116,13 +122,13 @@ def main() -> None:
             lambda: ours(policy, problems, verbose),
             lambda: direct(policy, prompts),
         )
-        policy.sampling = Sampling(max_tokens=48, temperature=0.7)
-        worlds = multi_turn()
+        policy.sampling = Sampling(max_tokens=32, temperature=0.7)
+        worlds, compact = multi_turn(), Setting("compact")
         await compare(
-            "16 ListWorld episodes of 1 to 8 pops: evaluator / lockstep",
+            f"32 ListWorld episodes of 1 to 8 pops, {AT_ONCE} at once: evaluator / lockstep",
             policy,
-            lambda: ours(policy, worlds, verbose),
-            lambda: lockstep(policy, worlds, verbose),
+            lambda: ours(policy, worlds, compact, AT_ONCE),
+            lambda: lockstep(policy, worlds, compact, AT_ONCE),
         )
         await policy.close()
 

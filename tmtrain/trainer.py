@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from accelerate.utils import gather_object
 from transformers import TrainerCallback
 from trl import GRPOTrainer
 
-from tmtrain import credit
+from tmtrain import completions, credit
 from tmtrain.curriculum import Curriculum, CurriculumSampler
 from tmtrain.rewards import VerdictRewards
 from tmtrain.rollout import WorldRollouts
@@ -50,6 +51,9 @@ class VerdictTrainer(GRPOTrainer):
         self._estimate = {"outcome": None, "process": credit.process, "step_baseline": credit.step_baseline}[mode]
         self._outcome_weight, self._checker, self._rollouts = outcome_weight, checker, rollouts
         self.rows: list[dict[str, Any]] = []
+        # TRL's table shows neither steps nor their advantages: `log` prints instead of it.
+        self._printed, self.num_completions_to_print = self.num_completions_to_print, 0
+        self._shown: list[completions.Completion] = []
         if curriculum is not None:
             self.add_callback(_CurriculumState(curriculum))
 
@@ -74,8 +78,31 @@ class VerdictTrainer(GRPOTrainer):
         group = self.num_generations if self.model.training else self.num_generations_eval
         if self.curriculum is not None and mode == "train":
             self._observe(self.curriculum, group)
-        if self._estimate is None:
-            return output
+        if self._estimate is not None:
+            self._credit_steps(output, mode, group)
+        if self.log_completions:
+            self._shown = list(self._completions(output["advantages"]))
+        return output
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        super().log(logs, start_time)
+        if self.log_completions and self._shown and self.accelerator.is_main_process:
+            file = Path(self.args.output_dir) / "completions" / f"step_{self.state.global_step:05d}.html"
+            completions.show(self._shown, self.processing_class, self.state.global_step, printed=self._printed, file=file)
+
+    def _completions(self, advantages: torch.Tensor) -> Iterator[completions.Completion]:
+        """This process's rollouts as `log` shows them."""
+        if self._rollouts is not None:
+            played = [(r.completion, r.verdict) for r in self._rollouts.latest]
+        else:
+            played = [(list(ids), verdict) for verdict, _, ids in self._checker.latest]
+        for row, (ids, verdict), steps, own in zip(self.rows, played, self._credited_steps(), advantages.tolist(), strict=True):
+            by_token = own if isinstance(own, list) else [own] * len(ids)
+            yield completions.Completion(row["prompt"][-1]["content"], ids, steps, by_token, verdict)
+
+    def _credit_steps(self, output: dict[str, Any], mode: str, group: int) -> None:
+        """Puts each step's advantage on its tokens."""
+        assert self._estimate is not None
         steps = self._credited_steps()
         # Groups may be spread over processes, so all see all rewards and take their own rows.
         rewards = gather_object([[(step.index, step.reward) for step in own] for own in steps])
@@ -86,7 +113,6 @@ class VerdictTrainer(GRPOTrainer):
         output["advantages"] = (1 - weight) * by_token.to(outcome.device) + weight * outcome
         self._metrics[mode]["credit/steps"].append(sum(map(len, rewards)) / len(rewards))
         self._metrics[mode]["credit/nonzero_tokens"].append((by_token != 0).sum().item() / max(1, output["completion_mask"].sum().item()))
-        return output
 
     def _observe(self, curriculum: Curriculum, group: int) -> None:
         """Tells the curriculum which groups were informative: those whose rollouts differ in success or in their share of right steps."""

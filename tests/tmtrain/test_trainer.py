@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
@@ -31,22 +33,25 @@ TOKENIZER = tiny_tokenizer()
 END = TOKENIZER.eos_token_id
 
 
-def trainer(path: Path, env: str, problems: list[Problem], held: Sequence[Problem] = (), **fields: Any) -> Any:
+def trainer(
+    path: Path, env: str, problems: list[Problem], held: Sequence[Problem] = (), grpo: dict[str, Any] | None = None, **fields: Any
+) -> Any:
     recipe = {"levels": [{}], "eval_levels": [{}], "env": env, "style": "compact", "turn_tokens": 12, "reward": {"step": 1.0}}
-    config = GRPOConfig(
-        output_dir=str(path),
-        use_cpu=True,
-        bf16=False,
-        gradient_checkpointing=False,
-        per_device_train_batch_size=4,
-        num_generations=4,
-        max_completion_length=200,
-        report_to="none",
-        loss_type="dapo",
-        max_steps=1,
-        disable_tqdm=True,
-        save_strategy="no",
-    )
+    settings: dict[str, Any] = {
+        "output_dir": str(path),
+        "use_cpu": True,
+        "bf16": False,
+        "gradient_checkpointing": False,
+        "per_device_train_batch_size": 4,
+        "num_generations": 4,
+        "max_completion_length": 200,
+        "report_to": "none",
+        "loss_type": "dapo",
+        "max_steps": 1,
+        "disable_tqdm": True,
+        "save_strategy": "no",
+    }
+    config = GRPOConfig(**{**settings, **(grpo or {})})
     mixture = Mixture(env, [{}], 0, "test")
     return build_grpo_trainer(tiny_model(0), TOKENIZER, mixture, problems, GRPORecipe(**{**recipe, **fields}), config, held)
 
@@ -131,6 +136,94 @@ def test_each_actions_advantage_is_its_own(tmp_path: Path) -> None:
     first = [output["advantages"][i, slice(*r.turns[0])].unique().tolist() for i, r in enumerate(rollouts)]
     assert first == [[0.5], [-0.5], [0.5], [-0.5]]
     assert json.loads(made.rows[0]["problem"])["id"] == problem.id
+
+
+def spy(made: Any) -> tuple[dict[tuple[int, ...], list[float]], list[Any]]:
+    """What the trainer made of each completion, by its tokens, and the batches that reach the loss."""
+    scored, seen = {}, []
+    score, compute = made._generate_and_score_completions, made._compute_loss
+
+    def scoring(inputs: Any) -> Any:
+        output = score(inputs)
+        for ids, mask, advantages in zip(output["completion_ids"], output["completion_mask"].bool(), output["advantages"], strict=True):
+            scored[tuple(ids[mask].tolist())] = advantages[mask].tolist()
+        return output
+
+    def computing(model: Any, inputs: Any) -> Any:
+        seen.append(inputs)
+        return compute(model, inputs)
+
+    made._generate_and_score_completions, made._compute_loss = scoring, computing
+    return scored, seen
+
+
+OTHERS = ["3[ECAEE]", "3[ECAEE]2.E:C[AEEB]", "2[ECAEE]", "".join(PIECES[:3])]
+
+
+@pytest.mark.parametrize("iterations", [1, 2])
+@pytest.mark.parametrize("accumulation", [1, 2])
+def test_advantages_stay_with_their_rows(iterations: int, accumulation: int, tmp_path: Path) -> None:
+    """TRL shuffles the rollouts, splits them over the accumulation and uses them more than once: each keeps its own advantages."""
+    grpo = {
+        "per_device_train_batch_size": 8 // accumulation,
+        "gradient_accumulation_steps": accumulation,
+        "num_iterations": iterations,
+        "max_steps": iterations,
+    }
+    made = trainer(tmp_path, "tag", [TAG, TAG], credit="step_baseline", grpo=grpo)
+    say(made, [*REPLIES, *OTHERS])
+    scored, seen = spy(made)
+    made.train()
+    assert len(scored) == 7 and len(seen) == accumulation * iterations, "two of the eight are alike"
+    for batch in seen:
+        for ids, mask, advantages in zip(batch["completion_ids"], batch["completion_mask"].bool(), batch["advantages"], strict=True):
+            assert advantages[mask].tolist() == scored[tuple(ids[mask].tolist())]
+            assert not advantages[~mask].any()
+
+
+def test_accumulated_updates_are_those_of_one_batch(tmp_path: Path) -> None:
+    weights = []
+    for accumulation in (1, 2):
+        grpo = {"per_device_train_batch_size": 8 // accumulation, "gradient_accumulation_steps": accumulation, "learning_rate": 1e-3}
+        made = trainer(tmp_path / str(accumulation), "tag", [TAG, TAG], credit="process", grpo=grpo)
+        say(made, [*REPLIES, *OTHERS])
+        made.train()
+        weights.append(torch.cat([p.detach().flatten() for p in made.model.parameters()]))
+    start = torch.cat([p.detach().flatten() for p in tiny_model(0).parameters()])
+    moved = [w - start for w in weights]
+    assert moved[0].norm() > 1e-3
+    # Adam's first step is the sign of the gradient, so rounding shows where it is nearly zero.
+    assert torch.nn.functional.cosine_similarity(moved[0], moved[1], dim=0) > 0.999
+
+
+def test_problems_that_fill_no_whole_batch_are_left_for_the_next_round(tmp_path: Path) -> None:
+    """Five problems, two a batch: every group is whole, and training goes on beyond the last of them."""
+    problems = list(islice(draw("tag", make_params("tag", {"max_steps": 2}), seed=1, split="test/0"), 5))
+    made = trainer(tmp_path, "tag", problems, credit="step_baseline", grpo={"per_device_train_batch_size": 8, "max_steps": 4})
+    say(made, [reply for _ in range(8) for reply in REPLIES])
+    groups: list[list[str]] = []
+    score = made._generate_and_score_completions
+
+    def scoring(inputs: Any) -> Any:
+        groups.extend([row["problem"] for row in inputs[i : i + 4]] for i in (0, 4))
+        return score(inputs)
+
+    made._generate_and_score_completions = scoring
+    made.train()
+    assert made.state.global_step == 4 and len(groups) == 8
+    assert all(len(set(group)) == 1 for group in groups)
+    assert len({group[0] for group in groups}) == 5
+
+
+def test_what_people_see_of_completions_is_what_the_loss_takes(tmp_path: Path) -> None:
+    made = trainer(tmp_path, "tag", [TAG], credit="step_baseline", grpo={"log_completions": True, "num_completions_to_print": 0})
+    say(made, REPLIES)
+    made.train()
+    page = html.unescape(re.sub(r"<[^>]*>", "", (tmp_path / "completions" / "step_00001.html").read_text(encoding="utf-8")))
+    text = re.sub(r"[\s│]+", " ", page)
+    assert "completed, 4 of 4 steps right" in text and "wrong, 2 of 4 steps right" in text
+    assert "1.A:B[ECB] +0.33" in text and "1.A:B[ECC] -0.67" in text
+    assert "0.E:C[BC] +0.00" in text and "0.E:C[CC] -0" not in text, "what follows an error is not judged"
 
 
 @pytest.mark.slow
