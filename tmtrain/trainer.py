@@ -52,7 +52,8 @@ class VerdictTrainer(GRPOTrainer):
         self._outcome_weight, self._checker, self._rollouts = outcome_weight, checker, rollouts
         self.rows: list[dict[str, Any]] = []
         # TRL's table shows neither steps nor their advantages: `log` prints instead of it.
-        self._printed, self.num_completions_to_print = self.num_completions_to_print, 0
+        self._printed: int | None = self.args.num_completions_to_print
+        self.num_completions_to_print = 0
         self._shown: list[completions.Completion] = []
         if curriculum is not None:
             self.add_callback(_CurriculumState(curriculum))
