@@ -20,40 +20,37 @@ DEFAULT = Path(__file__).parent / "tag" / "tiny_grpo.yaml"
 
 
 def main(argv: Sequence[str], default: Path = DEFAULT) -> None:
-    from trl import GRPOConfig, SFTConfig
+    from trl import GRPOConfig, ModelConfig, SFTConfig
 
     from eval.report import read_runs, write_report
     from tmtrain.cards import write_card
     from tmtrain.config import make_configs, read_file, read_settings
     from tmtrain.data import held_out
-    from tmtrain.evaluation import before_and_after, check_start, evaluate_checkpoint
+    from tmtrain.evaluation import before_and_after
     from tmtrain.grpo import check_settings, draw_problems, train_grpo
     from tmtrain.models import training_tokenizer
     from tmtrain.recipe import GRPORecipe, SFTRecipe
     from tmtrain.sft import train_sft
 
-    recipe, config = make_configs(read_settings(argv, default), GRPORecipe, GRPOConfig)
+    recipe, config, options = make_configs(read_settings(argv, default), GRPORecipe, GRPOConfig, ModelConfig)
     output = Path(config.output_dir)
-    sft_recipe, sft_config = None, None
+    warmup = None
     if recipe.warmup:
         same = {"output_dir": str(output / "warmup"), "resume": recipe.resume, "use_cpu": config.use_cpu}
-        sft_recipe, sft_config = make_configs({**read_file(Path(recipe.warmup)), **same}, SFTRecipe, SFTConfig)
+        warmup = make_configs({**read_file(Path(recipe.warmup)), **same}, SFTRecipe, SFTConfig, ModelConfig)
         for field in ("style", "oracles"):
-            if (taught := getattr(sft_recipe, field)) != (wanted := getattr(recipe, field)):
+            if (taught := getattr(warmup[0], field)) != (wanted := getattr(recipe, field)):
                 raise ValueError(f"{field}: the warm-up {recipe.warmup} has {taught}, this recipe {wanted}: make them agree")
     start = Path(recipe.model)
     held = held_out(recipe.env, recipe.eval_levels, recipe.eval_problems, recipe.eval_seed)
     mixture, problems = draw_problems(recipe, config, held)
-    first = sft_recipe or recipe
+    first = warmup[0] if warmup else recipe
     tokenizer = training_tokenizer(first.model, trust_remote_code=first.trust_remote_code)
-    check_settings(tokenizer, problems, recipe, config)
+    check_settings(tokenizer, problems, recipe, config, options)
 
-    if sft_recipe:
-        start = train_sft(sft_recipe, sft_config, held)
-    before = evaluate_checkpoint(start, held, recipe, output / "eval_before")
-    check_start(before, recipe.min_start_accuracy)
-    checkpoint = train_grpo(start, mixture, problems, recipe, config, held)
-    evaluate_checkpoint(checkpoint, held, recipe, output / "eval_after")
+    if warmup:
+        start = train_sft(*warmup, held)
+    checkpoint = train_grpo(start, mixture, problems, recipe, config, options, held)
 
     if is_main_process():
         runs = [output / "eval_before", output / "eval_after"]

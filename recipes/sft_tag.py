@@ -18,7 +18,7 @@ DEFAULT = Path(__file__).parent / "tag" / "tiny_sft.yaml"
 
 
 def main(argv: Sequence[str], default: Path = DEFAULT) -> None:
-    from trl import SFTConfig
+    from trl import ModelConfig, SFTConfig
 
     from tmtrain.cards import write_card
     from tmtrain.commands.score import print_scores
@@ -28,9 +28,9 @@ def main(argv: Sequence[str], default: Path = DEFAULT) -> None:
     from tmtrain.recipe import SFTRecipe
     from tmtrain.sft import train_sft
 
-    recipe, config = make_configs(read_settings(argv, default), SFTRecipe, SFTConfig)
+    recipe, config, options = make_configs(read_settings(argv, default), SFTRecipe, SFTConfig, ModelConfig)
     held = held_out(recipe.env, recipe.eval_levels, recipe.eval_problems, recipe.eval_seed)
-    checkpoint = train_sft(recipe, config, held)
+    checkpoint = train_sft(recipe, config, options, held)
     run = Path(config.output_dir) / "eval"
     summary = evaluate_checkpoint(checkpoint, held, recipe, run)
     if is_main_process():

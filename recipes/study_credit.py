@@ -22,6 +22,9 @@ from typing import Any
 
 import numpy as np
 
+from tmtrain.launch import available_cores
+from tmtrain.provenance import read_training_record
+
 HERE = Path(__file__).parent
 #: Of each environment: the recipe programs and their files, for the warm-up and for GRPO.
 ENVIRONMENTS = {
@@ -72,7 +75,7 @@ def command(env: str, stage: int, seed: int, folder: Path, *more: str) -> list[s
 def run_all(commands: Sequence[Sequence[str]]) -> None:
     """Runs the commands, one on each core at a time: this is faster than one run on all cores. Output goes to `log.txt` in each folder."""
     cores: Queue[int] = Queue()
-    for core in sorted(os.sched_getaffinity(0)):
+    for core in available_cores() if hasattr(os, "sched_setaffinity") else [0]:
         cores.put(core)
 
     def run(words: Sequence[str]) -> None:
@@ -81,7 +84,7 @@ def run_all(commands: Sequence[Sequence[str]]) -> None:
         core = cores.get()
         try:
             with (folder / "log.txt").open("a", encoding="utf-8") as log:
-                done = subprocess.run(words, stdout=log, stderr=log, preexec_fn=lambda: os.sched_setaffinity(0, {core}), check=False)
+                done = subprocess.run(words, stdout=log, stderr=log, preexec_fn=lambda: keep_to(core), check=False)
         finally:
             cores.put(core)
         if done.returncode:
@@ -92,9 +95,15 @@ def run_all(commands: Sequence[Sequence[str]]) -> None:
         list(pool.map(run, commands))
 
 
+def keep_to(core: int) -> None:
+    """Keeps this process to one core, where the system can do that."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {core})
+
+
 def read_curves(folder: Path) -> dict[str, Curve]:
     """Each score against the rollouts seen: before training, and at every evaluation in it."""
-    settings = json.loads((folder / "checkpoint" / "training.json").read_text(encoding="utf-8"))["stages"][-1]["settings"]
+    settings = read_training_record(folder / "checkpoint")["stages"][-1]["settings"]
     points = [(0, folder / "eval_before" / "summary.json")]
     points += [(int(f.stem.removeprefix("step_")), f) for f in (folder / "held_out").glob("step_*.json")]
     summaries = [(step * settings["per_device_train_batch_size"], json.loads(f.read_text(encoding="utf-8"))) for step, f in sorted(points)]

@@ -30,7 +30,7 @@ from tmtrain.smollm2 import build
 
 ROUNDS = 3
 #: Episodes in the engine at once, on both sides of the multi-turn ratio.
-AT_ONCE = 8
+AT_ONCE = 4
 
 
 def single_turn() -> list[Problem]:
@@ -41,7 +41,7 @@ def single_turn() -> list[Problem]:
 def multi_turn() -> list[Problem]:
     """Episodes whose budgets differ by a factor of three."""
     sources = [draw("listworld", make_params("listworld", {"pops": n}), seed=0, split="bench", unique=True) for n in range(1, 9)]
-    return [next(sources[i % len(sources)]) for i in range(32)]
+    return [next(sources[i % len(sources)]) for i in range(16)]
 
 
 async def tokens_a_second(policy: VLLMPolicy, work: Callable[[], Awaitable[int]]) -> float:
@@ -122,10 +122,10 @@ def main() -> None:
             lambda: ours(policy, problems, verbose),
             lambda: direct(policy, prompts),
         )
-        policy.sampling = Sampling(max_tokens=32, temperature=0.7)
+        policy.sampling = Sampling(max_tokens=16, temperature=0.7)
         worlds, compact = multi_turn(), Setting("compact")
         await compare(
-            f"32 ListWorld episodes of 1 to 8 pops, {AT_ONCE} at once: evaluator / lockstep",
+            f"16 ListWorld episodes of 1 to 8 pops, {AT_ONCE} at once: evaluator / lockstep",
             policy,
             lambda: ours(policy, worlds, compact, AT_ONCE),
             lambda: lockstep(policy, worlds, compact, AT_ONCE),

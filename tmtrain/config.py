@@ -1,7 +1,7 @@
 """Recipe settings: a YAML file and `--field value` on top of it, checked by name and by type.
 
 A recipe file holds only what differs from the defaults of the recipe's own fields and of TRL's configuration. `include: other.yaml`
-(beside the file) is read first, so a variant states its difference only. `batch_size` counts the rows of an update over all processes.
+(beside the file; or a list, later ones first in rank) is read first, so a variant states its difference only. `batch_size` counts the rows of an update over all processes.
 """
 
 from __future__ import annotations
@@ -59,8 +59,11 @@ def _read_file(file: Path, above: tuple[Path, ...]) -> dict[str, Any]:
         raise ValueError(f"cannot read the recipe {file}: {error}") from None
     if not isinstance(settings, dict):
         raise ValueError(f"the recipe {file} must hold one field a line, such as 'learning_rate: 1e-4'")
-    included = settings.pop("include", None)
-    return _merged(_read_file(file.parent / included, (*above, file)), settings) if included else settings
+    included = settings.pop("include", None) or []
+    base: dict[str, Any] = {}
+    for other in [included] if isinstance(included, str) else included:
+        base = _merged(base, _read_file(file.parent / other, (*above, file)))
+    return _merged(base, settings)
 
 
 def _merged(base: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -70,10 +73,11 @@ def _merged(base: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, A
     return {**{k: v for k, v in base.items() if k not in replaced}, **settings}
 
 
-def share_out(settings: Mapping[str, Any]) -> dict[str, Any]:
+def share_out(settings: Mapping[str, Any], processes: int | None = None) -> dict[str, Any]:
     """Replaces `batch_size`, the rows of one update over all processes, by TRL's `per_device_train_batch_size`.
 
-    So a recipe trains alike on one process and on many; where it says per_device_train_batch_size itself, that is left alone.
+    So a recipe trains alike on one process and on many; where it says per_device_train_batch_size itself, that is left alone. `processes`
+    is how many there are, by default as many as were launched.
 
     Raises:
         ValueError: Where both are given, or the processes cannot share the batch out evenly.
@@ -85,7 +89,7 @@ def share_out(settings: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError("batch_size: give it or per_device_train_batch_size, not both: one follows from the other")
     total = _coerced("batch_size", settings.pop("batch_size"), int)
     steps = _coerced("gradient_accumulation_steps", settings.get("gradient_accumulation_steps", 1), int)
-    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    processes = processes or int(os.environ.get("WORLD_SIZE", "1"))
     if total < 1 or total % (processes * steps):
         raise ValueError(
             f"batch_size: {total} rows an update cannot be shared out evenly over {processes} processes and {steps} accumulation steps: "
@@ -95,14 +99,14 @@ def share_out(settings: Mapping[str, Any]) -> dict[str, Any]:
     return settings
 
 
-def make_configs(settings: Mapping[str, Any], *classes: type) -> list[Any]:
-    """Instances of dataclasses, each taking the settings that are its fields.
+def make_configs(settings: Mapping[str, Any], *classes: type, processes: int | None = None) -> list[Any]:
+    """Instances of dataclasses, each taking the settings that are its fields; see `share_out` for `processes`.
 
     Raises:
         ValueError: For a field that no class has, with the nearest right name; for a value of the wrong type; and for whatever a class
             itself refuses.
     """
-    settings = share_out(settings)
+    settings = share_out(settings, processes)
     hints = {cls: typing.get_type_hints(cls) for cls in classes}
     fields = {cls: [f.name for f in dataclasses.fields(cls) if f.init] for cls in classes}
     known = sorted({"batch_size", *(name for names in fields.values() for name in names)})

@@ -123,25 +123,33 @@ def expert_lengths(chat: Chat, problems: Sequence[Problem], setting: Setting) ->
     """The longest replies, episodes and first prompts of the expert; of the problems, the 200 with the longest horizons are played.
 
     Raises:
+        ValueError: See `expert_length`.
+    """
+    played = [expert_length(chat, problem, setting) for problem in sorted(problems, key=lambda p: p.horizon)[-200:]]
+    return Lengths(*(max(getattr(n, part) for n in played) for part in ("reply", "episode", "prompt")))
+
+
+def expert_length(chat: Chat, problem: Problem, setting: Setting) -> Lengths:
+    """What the expert needs for one problem.
+
+    Raises:
         ValueError: Where a reply of the expert, tokenized and read back, is not scored as right: nothing could be learned from it.
     """
-    reply = whole = first = 0
-    for problem in sorted(problems, key=lambda p: p.horizon)[-200:]:
-        episode = load_env(problem.env).start(problem, setting)
-        conversation, begun = chat.conversation(), 0
-        while not episode.over:
-            context = list(episode.messages)
-            prompt = conversation.prompt(context)
-            ids = chat.tokenizer(episode.expert(), add_special_tokens=False)["input_ids"]
-            begun = begun or len(prompt)
-            reply, whole, first = max(reply, len(ids) + 1), max(whole, len(prompt) + len(ids) + 1 - begun), max(first, begun)
-            episode.reply(conversation.answered(context, prompt, ids, []))
-        verdict = episode.verdict()
-        if not verdict.strict or verdict.step_accuracy < 1:
-            raise ValueError(
-                f"the expert's replies to {problem.id[:12]} are not scored as right once they are tokenized and decoded: the tokenizer "
-                "changes the text, so right replies would go unrewarded; choose another tokenizer or alphabet"
-            )
+    episode = load_env(problem.env).start(problem, setting)
+    conversation, first, reply, whole = chat.conversation(), 0, 0, 0
+    while not episode.over:
+        context = list(episode.messages)
+        prompt = conversation.prompt(context)
+        ids = chat.tokenizer(episode.expert(), add_special_tokens=False)["input_ids"]
+        first = first or len(prompt)
+        reply, whole = max(reply, len(ids) + 1), max(whole, len(prompt) + len(ids) + 1 - first)
+        episode.reply(conversation.answered(context, prompt, ids, []))
+    verdict = episode.verdict()
+    if not verdict.strict or verdict.step_accuracy < 1:
+        raise ValueError(
+            f"the expert's replies to {problem.id[:12]} are not scored as right once they are tokenized and decoded: the tokenizer "
+            "changes the text, so right replies would go unrewarded; choose another tokenizer or alphabet"
+        )
     return Lengths(reply, whole, first)
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from envs.problem import Problem
 from eval.backends.chat import Chat
-from eval.backends.load import Options, load_policy
-from eval.backends.sampling import Sampling
 from eval.compare import compare_runs
 from eval.report import read_runs
-from eval.runs import Evaluation, evaluate
 from eval.statistics import percent, percent_difference
 from tmtrain.data import expert_lengths
 from tmtrain.launch import is_main_process
@@ -21,9 +22,13 @@ from tmtrain.recipe import Recipe
 
 
 def evaluate_checkpoint(checkpoint: Path, problems: Sequence[Problem], recipe: Recipe, directory: Path) -> dict[str, Any]:
-    """Greedy evaluation on held-out problems; the first process does it, the others get an empty summary.
+    """Greedy evaluation on held-out problems by `tmtrain eval`; the first process has it done, the others get an empty summary.
 
-    An interrupted evaluation of the same checkpoint goes on where it stopped.
+    It runs in a process of its own, which knows nothing of the launched ones: a trainer whose weights are spread over processes leaves no
+    room for a whole model beside it. An interrupted evaluation of the same checkpoint goes on where it stopped.
+
+    Raises:
+        ValueError: Where the evaluation failed; it says why itself.
     """
     if not is_main_process():
         return {}
@@ -31,29 +36,18 @@ def evaluate_checkpoint(checkpoint: Path, problems: Sequence[Problem], recipe: R
     if tokens is None:
         chat = Chat(load_tokenizer(checkpoint, trust_remote_code=recipe.trust_remote_code), name=str(checkpoint))
         tokens = expert_lengths(chat, problems, recipe.setting).reply * 3 // 2
-    options = Options(backend="transformers", batch_size=recipe.eval_batch_size, trust_remote_code=recipe.trust_remote_code)
-    policy = load_policy(str(checkpoint), Sampling(max_tokens=tokens), options)
-    evaluation = Evaluation(problems, "held-out", recipe.setting, concurrency=4 * recipe.eval_batch_size)
-    return evaluate(policy, evaluation, directory, resume=recipe.resume)
-
-
-def check_start(before: Mapping[str, Any], least: float) -> None:
-    """Refuses to start GRPO from a policy that is hardly ever right.
-
-    Args:
-        before: The summary of the evaluation before GRPO; empty on processes that did not make it.
-        least: Least share of right steps, the first of each episode left out: it may need no rule at all.
-
-    Raises:
-        ValueError: Where fewer are right.
-    """
-    later = [count for count in before.get("acc", []) if count["step"] > 0]
-    right, due = sum(c["correct"] for c in later), sum(c["total"] for c in later)
-    if due and right < least * due:
-        raise ValueError(
-            f"min_start_accuracy: before GRPO {right} of {due} steps after the first are right, fewer than {least:.1%}: GRPO would have "
-            "nothing to reward; warm up longer or on easier levels, or set it to 0"
-        )
+    file = directory.with_name("held_out.jsonl")
+    file.write_text("".join(json.dumps(p.to_json(), ensure_ascii=False) + "\n" for p in problems), encoding="utf-8")
+    words = [sys.executable, "-m", "tmtrain.cli", "eval", str(checkpoint), "--problems", str(file), "-o", str(directory)]
+    words += ["--style", recipe.style, "--oracles", recipe.oracles, "--max-tokens", str(tokens), "--temperature", "0"]
+    words += ["--batch-size", str(recipe.eval_batch_size), "--concurrency", str(4 * recipe.eval_batch_size)]
+    words += ["--thinking", recipe.thinking] if recipe.thinking != "template" else []
+    words += ["--trust-remote-code"] * recipe.trust_remote_code + ["--resume"] * recipe.resume
+    launched = ("RANK", "LOCAL_", "GROUP_", "ROLE_", "WORLD_SIZE", "MASTER_", "TORCHELASTIC_", "ACCELERATE_", "FSDP_", "OMP_NUM_THREADS")
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(launched)}
+    if subprocess.run(words, env=environment, stdout=subprocess.DEVNULL, check=False).returncode:
+        raise ValueError(f"the evaluation of {checkpoint} failed, for the reason above; the checkpoint itself is whole")
+    return read_runs([directory])[0].summary
 
 
 def before_and_after(before: Path, after: Path) -> str:

@@ -10,22 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 from envs.problem import Problem, stream
 from envs.registry import load_env
-from eval.backends.chat import Chat
 from eval.backends.tokens import stop_ids
+from tmtrain.combinations import Settings, check_combinations
 from tmtrain.data import Mixture, data_record, expert_lengths, prompt_row
-from tmtrain.launch import check_processes, is_main_process
-from tmtrain.models import load_for_training
+from tmtrain.launch import check_processes, is_main_process, launched_sharding
+from tmtrain.models import load_for_training, new_adapter
 from tmtrain.provenance import read_training_record, write_training_record
 from tmtrain.recipe import GRPORecipe
 from tmtrain.rewards import PARTS, VerdictRewards
 from tmtrain.sft import last_checkpoint
 
 if TYPE_CHECKING:
-    from trl import GRPOConfig
+    from trl import GRPOConfig, ModelConfig
 
-
-#: Losses of TRL that are sums over tokens, so that each token may have an advantage of its own.
-STEP_LOSSES = ("grpo", "dapo", "bnpo", "dr_grpo")
+    from tmtrain.held_out import HeldOutEvaluation
 
 
 def draw_problems(recipe: GRPORecipe, config: GRPOConfig, held: Sequence[Problem]) -> tuple[Mixture, list[Problem]]:
@@ -34,31 +32,20 @@ def draw_problems(recipe: GRPORecipe, config: GRPOConfig, held: Sequence[Problem
     return mixture, list(islice(mixture.problems(frozenset(p.canonical for p in held)), recipe.problems))
 
 
-def check_settings(tokenizer: Any, problems: Sequence[Problem], recipe: GRPORecipe, config: GRPOConfig) -> None:
+def check_settings(tokenizer: Any, problems: Sequence[Problem], recipe: GRPORecipe, config: GRPOConfig, options: ModelConfig) -> None:
     """Refuses what would spoil the run, before anything is trained.
 
     Raises:
-        ValueError: Where the expert's reply to a problem would not fit into `max_completion_length`, rewards are weighed twice, or
-            sampling is cut to the likelier tokens, which biases the policy gradient.
+        ValueError: For settings that do not go together (see `tmtrain.combinations`), and where the expert's reply to a problem would not
+            fit into `max_completion_length`.
     """
     if config.max_steps < 1:
         raise ValueError("max_steps: say for how many updates to train; levels and learning rate follow it")
-    if config.reward_weights is not None:
-        raise ValueError("reward_weights: the parts are weighed by 'reward', such as {step: 1, success: 0.5, format: 0.1}")
-    if recipe.credit != "outcome":
-        if config.loss_type not in STEP_LOSSES:
-            raise ValueError(
-                f"loss_type: {config.loss_type} weighs whole replies, which step credit does not fit: use {', '.join(STEP_LOSSES)}"
-            )
-        if config.importance_sampling_level != "token":
-            raise ValueError("importance_sampling_level: step credit needs token, since advantages differ within a reply")
-    if config.top_p < 1 or config.top_k > 0 or config.min_p:
-        raise ValueError(
-            "top_p, top_k, min_p: rollouts must be drawn from the whole distribution, or the gradient is biased: leave them off"
-        )
+    zero_stage, sharded = launched_sharding()
+    check_combinations(Settings(recipe, config, options, is_multi_turn(problems), zero_stage, sharded))
     if len({load_env(p.env).multi_turn for p in problems}) > 1:
         raise ValueError("levels: single-turn and multi-turn environments cannot be mixed in one run: they are rolled out differently")
-    chat = Chat(tokenizer, name=str(recipe.model))
+    chat = recipe.chat(tokenizer, str(recipe.model), multi_turn=is_multi_turn(problems))
     needed = expert_lengths(chat, problems, recipe.setting)
     limit = config.max_completion_length
     if limit is None:
@@ -75,7 +62,7 @@ def check_settings(tokenizer: Any, problems: Sequence[Problem], recipe: GRPOReci
 def check_context(model: Any, tokenizer: Any, problems: Sequence[Problem], recipe: GRPORecipe, config: GRPOConfig) -> None:
     """Raises ValueError where the longest prompt and rollout do not fit into the model's context together."""
     context = getattr(model.config, "max_position_embeddings", None)
-    prompt = expert_lengths(Chat(tokenizer, name=str(recipe.model)), problems, recipe.setting).prompt
+    prompt = expert_lengths(recipe.chat(tokenizer, str(recipe.model), multi_turn=is_multi_turn(problems)), problems, recipe.setting).prompt
     if context is not None and config.max_completion_length is not None and prompt + config.max_completion_length > context:
         raise ValueError(
             f"max_completion_length: prompts of up to {prompt} tokens and rollouts of {config.max_completion_length} are more than the "
@@ -89,9 +76,17 @@ def is_multi_turn(problems: Sequence[Problem]) -> bool:
 
 
 def train_grpo(
-    start: Path, mixture: Mixture, problems: Sequence[Problem], recipe: GRPORecipe, config: GRPOConfig, held: Sequence[Problem]
+    start: Path,
+    mixture: Mixture,
+    problems: Sequence[Problem],
+    recipe: GRPORecipe,
+    config: GRPOConfig,
+    options: ModelConfig,
+    held: Sequence[Problem],
 ) -> Path:
     """Trains the model in `start` on `problems`, which `draw_problems` gave and `check_settings` passed.
+
+    Leaves the run directories `eval_before` and `eval_after` in the output folder, both on `held`.
 
     Returns:
         The checkpoint's folder, `output_dir/checkpoint`.
@@ -101,16 +96,18 @@ def train_grpo(
         return checkpoint
     from tmtrain.trainer import restore_curriculum
 
-    model, tokenizer = load_for_training(str(start), config.seed, trust_remote_code=recipe.trust_remote_code)
+    model, tokenizer = load_for_training(str(start), config.seed, options, trust_remote_code=recipe.trust_remote_code)
     check_context(model, tokenizer, problems, recipe, config)
-    trainer = build_grpo_trainer(model, tokenizer, mixture, problems, recipe, config, held)
+    trainer = build_grpo_trainer(model, tokenizer, mixture, problems, recipe, config, new_adapter(model, options))
     check_processes(trainer.accelerator.num_processes)
     if not any(p.requires_grad for p in trainer.model.parameters()):
         raise ValueError(f"no parameter of {start} can be trained: unfreeze the model, or add an adapter")
+    watching = watch(trainer, start, recipe, held)
     begun = last_checkpoint(config.output_dir) if recipe.resume else None
     restore_curriculum(trainer.curriculum, begun)
     trainer.train(resume_from_checkpoint=begun)
     trainer.save_model(str(checkpoint))
+    watching.record(str(checkpoint), Path(config.output_dir) / "eval_after")
     if is_main_process():
         names = ("learning_rate", "max_steps", "per_device_train_batch_size", "num_generations", "temperature", "beta", "loss_type", "seed")
         settings = {
@@ -127,6 +124,28 @@ def train_grpo(
     return checkpoint
 
 
+def watch(trainer: Any, start: str | Path, recipe: GRPORecipe, held: Sequence[Problem]) -> HeldOutEvaluation:
+    """Has a trainer evaluate on `held` before it trains, and as it goes where the recipe says `eval_every`."""
+    from tmtrain.held_out import HeldOutEvaluation
+
+    model, config = trainer.model, trainer.args
+    chat = recipe.chat(trainer.processing_class, str(start), multi_turn=is_multi_turn(held))
+    stops = stop_ids(model.generation_config, trainer.processing_class)
+    watching = HeldOutEvaluation(
+        trainer,
+        held,
+        recipe,
+        chat,
+        stops,
+        reply_tokens=recipe.eval_max_tokens or expert_lengths(chat, held, recipe.setting).reply * 3 // 2,
+        context=(config.vllm_max_model_length if config.use_vllm else None) or getattr(model.config, "max_position_embeddings", None),
+        start=str(start),
+        directory=Path(config.output_dir),
+    )
+    trainer.add_callback(watching)
+    return watching
+
+
 def build_grpo_trainer(
     model: Any,
     tokenizer: Any,
@@ -134,53 +153,38 @@ def build_grpo_trainer(
     problems: Sequence[Problem],
     recipe: GRPORecipe,
     config: GRPOConfig,
-    held: Sequence[Problem] = (),
+    adapter: Any = None,
 ) -> Any:
     """The trainer for these problems, with the recipe's rewards and credit; multi-turn ones are played turn by turn.
 
-    Where the recipe says `eval_every`, it is evaluated on `held` as it goes.
+    Where an `adapter` is given, it is trained instead of the model.
     """
     from datasets import Dataset
 
     from tmtrain.curriculum import Curriculum
     from tmtrain.guards import Guards
-    from tmtrain.held_out import HeldOutEvaluation
     from tmtrain.rollout import WorldRollouts
     from tmtrain.trainer import VerdictTrainer, generation_batches
 
     config.reward_weights = [float(recipe.reward.get(part, 0.0)) for part in PARTS]
     stops = stop_ids(model.generation_config, tokenizer)
     rollouts = None
-    callbacks: list[Any] = [Guards()]
-    chat = Chat(tokenizer, name=str(recipe.model), thinking="prefer-off" if is_multi_turn(problems) else "template")
+    chat = recipe.chat(tokenizer, str(recipe.model), multi_turn=is_multi_turn(problems))
+    config.chat_template_kwargs = {**(config.chat_template_kwargs or {}), **chat.switch}
     if is_multi_turn(problems):
         os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # the pinned version's hook is what the tests hold
         assert config.max_completion_length is not None  # checked by `check_settings`
         rollouts = WorldRollouts(chat, stops, recipe.setting, room=config.max_completion_length, turn_tokens=recipe.turn_tokens)
         key = "max_tokens" if config.use_vllm else "max_new_tokens"
         config.generation_kwargs = {**(config.generation_kwargs or {}), key: recipe.turn_tokens}
-    if recipe.eval_every:
-        watching = HeldOutEvaluation(
-            held,
-            recipe.setting,
-            chat,
-            stops,
-            room=config.max_completion_length or 0,
-            turn_tokens=recipe.turn_tokens if rollouts else config.max_completion_length or 0,
-            every=recipe.eval_every,
-            best_metric=recipe.best_metric,
-            directory=Path(config.output_dir),
-            batch_size=recipe.eval_batch_size,
-        )
-        callbacks.append(watching)
     curriculum = None
     if recipe.curriculum != "none" or any(mixture.starts):
         levels = [mixture.level(p) for p in problems]
         batches, rng = generation_batches(config), stream("curriculum", config.seed)
         curriculum = Curriculum(levels, mixture.weights, mixture.starts, kind=recipe.curriculum, batches=batches, rng=rng)
-    trainer = VerdictTrainer(
+    return VerdictTrainer(
         model=model,
-        callbacks=callbacks,
+        callbacks=[Guards()],
         args=config,
         train_dataset=Dataset.from_list([{**prompt_row(p, recipe.setting), "level": mixture.level(p)} for p in problems]),
         processing_class=tokenizer,
@@ -189,7 +193,5 @@ def build_grpo_trainer(
         checker=VerdictRewards(recipe.setting, stops),
         curriculum=curriculum,
         rollouts=rollouts,
+        peft_config=adapter,
     )
-    if recipe.eval_every:
-        watching.trainer = trainer
-    return trainer

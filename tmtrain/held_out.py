@@ -1,10 +1,12 @@
-"""Evaluation while training: the held-out problems played greedily on the rollout engine's current weights, by the evaluator's own loop."""
+"""Evaluation before, while and after training: the held-out problems played greedily on the rollout engine's current weights, by the
+evaluator's own loop and shared out over the processes, so that no process waits for one that evaluates alone."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Sequence
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,86 +14,113 @@ from typing import Any
 from accelerate.utils import gather_object
 from transformers import TrainerCallback
 
-from envs.environment import Setting
 from envs.problem import Problem
 from eval.backends.chat import Chat
+from eval.backends.folder import Model, resolve
+from eval.backends.sampling import Sampling
 from eval.episodes import Task, play_all
-from eval.records import EpisodeRecord, write_json
+from eval.records import SUMMARY, EpisodeRecord, RunDirectory, write_json
+from eval.runs import Evaluation, manifest
 from eval.summary import RATES, summarise
+from tmtrain.recipe import GRPORecipe
 from tmtrain.rollout import RoundPolicy, calls_of
 
 BEST = "best"
 
 
 class HeldOutEvaluation(TrainerCallback):
-    """Evaluates every so many steps, logs the scores as `held_out/…`, and keeps the best checkpoint.
+    """Evaluates before the first step, every so many steps and when it is told to.
 
-    The problems are shared out over the processes. Decoding is greedy, whatever the rollouts' temperature, and draws no random number, so
-    a run with evaluation trains exactly as one without.
+    Before the first step it leaves a run directory, and refuses to train a policy that is hardly ever right. Every so many steps it logs
+    the scores as `held_out/…` and keeps the best checkpoint. Decoding is greedy, whatever the rollouts' temperature, and draws no random
+    number, so a run with evaluation trains exactly as one without.
 
     Args:
+        trainer: Whose model is evaluated.
         problems: The held-out problems.
-        setting: Style and oracles.
+        recipe: Says how they are put, how often, and which score keeps a checkpoint.
         chat: The tokenizer's way to put them.
         stops: Token ids that end a reply.
-        room, turn_tokens: Most tokens of an episode after its first prompt, and of a reply.
-        every: Steps between evaluations; there is one more at the end.
-        best_metric: One of `eval.summary.RATES`: the checkpoint with the highest is kept in `directory/best`.
-        directory: The run's output folder; the summaries go into `directory/held_out/step_N.json`.
-        batch_size: Episodes played together in each process.
+        reply_tokens: Most tokens of a reply.
+        context: The longest sequence that the rollout engine takes, in tokens.
+        start: The checkpoint that training starts from.
+        directory: The run's output folder: `eval_before` and, of the evaluations between, `held_out/step_N.json` and `best`.
     """
 
     def __init__(
         self,
+        trainer: Any,
         problems: Sequence[Problem],
-        setting: Setting,
+        recipe: GRPORecipe,
         chat: Chat,
         stops: Sequence[int],
         *,
-        room: int,
-        turn_tokens: int,
-        every: int,
-        best_metric: str,
+        reply_tokens: int,
+        context: int | None,
+        start: str,
         directory: Path,
-        batch_size: int,
     ) -> None:
-        self._problems, self._setting, self._chat, self._stops = problems, setting, chat, stops
-        self._room, self._turn_tokens, self._every, self._metric = room, turn_tokens, every, best_metric
-        self._directory, self._batch_size = directory, batch_size
-        self.trainer: Any = None  # set once it is built, since it is given its callbacks first
+        self._trainer, self._problems, self._recipe, self._chat, self._stops = trainer, problems, recipe, chat, stops
+        self._reply_tokens, self._context, self._start, self._directory = reply_tokens, context, start, directory
         self._done_at = -1
 
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if state.global_step == 0:
+            check_start(self.record(self._start, self._directory / "eval_before"), self._recipe.min_start_accuracy)
+
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        if state.global_step % self._every == 0:
+        if self._recipe.eval_every and state.global_step % self._recipe.eval_every == 0:
             self._evaluate(state.global_step)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        if self._done_at != state.global_step:
+        if self._recipe.eval_every and self._done_at != state.global_step:
             self._evaluate(state.global_step)
+
+    def record(self, model: str, directory: Path) -> dict[str, Any]:
+        """Evaluates into a run directory, as the weights that lie in `model`; an unfinished run there is replaced. The summary."""
+        policy, records = self._play()
+        if self._trainer.accelerator.is_main_process:
+            shutil.rmtree(directory, ignore_errors=True)
+            policy.name, policy.model_source = model, resolve(model) if Path(model).is_dir() else Model(model, model)
+            run = RunDirectory(directory, manifest(policy, Evaluation(self._problems, "held-out", self._recipe.setting)))
+            for record in records:
+                run.append(record)
+            run.close()
+            write_json(directory / SUMMARY, {**summarise(records), "notes": policy.notes()})
+        return summarise(records)
 
     def _evaluate(self, step: int) -> None:
         self._done_at = step
-        accelerator = self.trainer.accelerator
-        with _greedy(self.trainer):
-            own = self._play(self._problems[accelerator.process_index :: accelerator.num_processes])
-        records = [EpisodeRecord.from_json(r) for r in gather_object([r.to_json() for r in own])]
-        summary = summarise(sorted(records, key=lambda r: r.key))
+        summary = summarise(self._play()[1])
         scores = {f"held_out/{name}": summary[name]["value"] for name in RATES if summary[name]["value"] is not None}
-        self.trainer.log(scores)
-        if accelerator.is_main_process:
+        self._trainer.log(scores)
+        if self._trainer.accelerator.is_main_process:
             folder = self._directory / "held_out"
             folder.mkdir(parents=True, exist_ok=True)
             write_json(folder / f"step_{step}.json", summary)
-        self._keep_best(step, summary[self._metric]["value"])
+        self._keep_best(step, summary[self._recipe.best_metric]["value"])
 
-    def _play(self, problems: Sequence[Problem]) -> list[EpisodeRecord]:
-        generate, everywhere = calls_of(self.trainer)
-        policy = RoundPolicy(self._chat, self._stops, generate, everywhere, room=self._room, turn_tokens=self._turn_tokens)
-        records: list[EpisodeRecord] = []
-        tasks = [Task(p) for p in problems]
-        episodes = play_all(tasks, self._setting, policy, concurrency=self._batch_size, on_record=records.append)
-        asyncio.run(policy.run(episodes, [self._chat.tokenizer.pad_token_id]))
-        return records
+    def _play(self) -> tuple[RoundPolicy, list[EpisodeRecord]]:
+        """Plays this process's share of the problems; the policy, and the records of all processes in the problems' order."""
+        accelerator = self._trainer.accelerator
+        generate, everywhere = calls_of(self._trainer)
+        policy = RoundPolicy(
+            self._chat,
+            self._stops,
+            generate,
+            everywhere,
+            room=None,
+            sampling=Sampling(max_tokens=self._reply_tokens),
+            context=self._context,
+            engine="vllm" if self._trainer.use_vllm else "transformers",
+        )
+        own: list[EpisodeRecord] = []
+        tasks = [Task(p) for p in self._problems[accelerator.process_index :: accelerator.num_processes]]
+        episodes = play_all(tasks, self._recipe.setting, policy, concurrency=self._recipe.eval_batch_size, on_record=own.append)
+        with _greedy(self._trainer, self._reply_tokens):
+            asyncio.run(policy.run(episodes, [self._chat.tokenizer.pad_token_id]))
+        played = {r.key: r for r in map(EpisodeRecord.from_json, gather_object([r.to_json() for r in own]))}
+        return policy, [played[Task(p).key] for p in self._problems]
 
     def _keep_best(self, step: int, value: float | None) -> None:
         """Saves the model where no step before scored as high. What was best is read from the disk, so a resumed run knows it."""
@@ -100,32 +129,51 @@ class HeldOutEvaluation(TrainerCallback):
         before = json.loads(note.read_text(encoding="utf-8"))["value"] if note.is_file() else None
         if value is None or (before is not None and value <= before):
             return
-        self.trainer.accelerator.wait_for_everyone()  # all have read the note before it is written anew
-        self.trainer.save_model(str(best))
-        if self.trainer.accelerator.is_main_process:
+        self._trainer.accelerator.wait_for_everyone()  # all have read the note before it is written anew
+        self._trainer.save_model(str(best))
+        if self._trainer.accelerator.is_main_process:
             write_json(note, {"step": step, "metric": self._metric, "value": value})
-        self.trainer.accelerator.wait_for_everyone()
+        self._trainer.accelerator.wait_for_everyone()
 
 
 @contextmanager
-def _greedy(trainer: Any) -> Iterator[None]:
-    """Has the trainer's generation decode greedily for a while."""
+def _greedy(trainer: Any, max_tokens: int) -> Iterator[None]:
+    """Has the trainer's generation decode greedily for a while, at most so many tokens a reply."""
+    kept, own = trainer.generation_kwargs, trainer.generation_config
     if trainer.use_vllm:
         engine = trainer.vllm_generation
-        before = engine.temperature
-        engine.temperature = 0.0
+        before = engine.temperature, engine.generation_kwargs
+        engine.temperature, engine.generation_kwargs = 0.0, {**engine.generation_kwargs, "max_tokens": max_tokens}
         try:
             yield
         finally:
-            engine.temperature = before
+            engine.temperature, engine.generation_kwargs = before
         return
-    kept, own = dict(trainer.generation_kwargs), trainer.generation_config
     from transformers import GenerationConfig
 
     sampled = ("do_sample", "temperature", "top_p", "top_k", "min_p")
-    trainer.generation_kwargs = {**{k: v for k, v in kept.items() if k not in sampled}, "do_sample": False}
-    trainer.generation_config = GenerationConfig(**trainer.generation_kwargs, disable_compile=True)
+    greedy = {**{k: v for k, v in kept.items() if k not in sampled}, "do_sample": False, "max_new_tokens": max_tokens}
+    trainer.generation_kwargs, trainer.generation_config = greedy, GenerationConfig(**greedy, disable_compile=True)
     try:
         yield
     finally:
         trainer.generation_kwargs, trainer.generation_config = kept, own
+
+
+def check_start(before: Mapping[str, Any], least: float) -> None:
+    """Refuses to start GRPO from a policy that is hardly ever right.
+
+    Args:
+        before: The summary of the evaluation before GRPO.
+        least: Least share of right steps, the first of each episode left out: it may need no rule at all.
+
+    Raises:
+        ValueError: Where fewer are right.
+    """
+    later = [count for count in before["acc"] if count["step"] > 0]
+    right, due = sum(c["correct"] for c in later), sum(c["total"] for c in later)
+    if due and right < least * due:
+        raise ValueError(
+            f"min_start_accuracy: before GRPO {right} of {due} steps after the first are right, fewer than {least:.1%}: GRPO would have "
+            "nothing to reward; warm up longer or on easier levels, or set it to 0"
+        )

@@ -37,7 +37,12 @@ def use_all_cores() -> None:
     import torch
 
     if not torch.cuda.is_available():
-        torch.set_num_threads(max(1, len(os.sched_getaffinity(0)) // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))))
+        torch.set_num_threads(max(1, len(available_cores()) // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))))
+
+
+def available_cores() -> list[int]:
+    """The cores that this process may run on; where the system does not say, all of the machine's."""
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
 
 
 def machine_settings() -> dict[str, bool]:
@@ -55,3 +60,10 @@ def check_processes(count: int) -> None:
             f"{launched} processes were launched, but each trains as one of {count}: use an accelerate configuration of the kind of "
             "accelerate_configs/ddp_cpu.yaml, with use_cpu: true on a machine without an accelerator"
         )
+
+
+def launched_sharding() -> tuple[int, bool]:
+    """DeepSpeed's stage that the launcher was configured with (0 without it), and whether weights are spread over the processes."""
+    on = {name for name in ("DEEPSPEED", "FSDP") if os.environ.get(f"ACCELERATE_USE_{name}", "false").lower() in ("1", "true")}
+    stage = int(os.environ.get("ACCELERATE_DEEPSPEED_ZERO_STAGE", "2")) if "DEEPSPEED" in on else 0
+    return stage, stage == 3 or "FSDP" in on

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from eval.backends.folder import resolve
 from tmtrain.tiny import tiny_model, tiny_tokenizer
 
+if TYPE_CHECKING:
+    from trl import ModelConfig
 
-def load_for_training(name: str, seed: int, *, trust_remote_code: bool = False) -> tuple[Any, Any]:
+
+def load_for_training(name: str, seed: int, options: ModelConfig, *, trust_remote_code: bool = False) -> tuple[Any, Any]:
     """A model and its tokenizer.
 
+    The weights are loaded in `options.dtype`, float32 unless said: bf16 belongs into the computation (`bf16: true`), since small updates
+    to bf16 weights are lost by rounding.
+
     Args:
-        name: `tiny` for the embedded model freshly initialised, else a checkpoint folder or a model of the hub (safetensors only).
+        name: `tiny` for the embedded model freshly initialised, else a checkpoint folder, an adapter's folder or a model of the hub
+            (safetensors only). An adapter is trained on.
         seed: Of the initialisation, for `tiny`.
+        options: How to load it.
         trust_remote_code: Whether code that comes with the model may run.
 
     Raises:
@@ -22,14 +31,42 @@ def load_for_training(name: str, seed: int, *, trust_remote_code: bool = False) 
     if name == "tiny":
         return tiny_model(seed), tiny_tokenizer()
     from transformers import AutoModelForCausalLM
+    from trl import get_quantization_config
 
-    tokenizer = load_tokenizer(name, trust_remote_code=trust_remote_code)
+    source = resolve(name)
+    tokenizer = load_tokenizer(source.tokenizer, trust_remote_code=trust_remote_code)
+    loading: dict[str, Any] = {"trust_remote_code": trust_remote_code, "use_safetensors": True, "dtype": options.dtype}
+    if options.attn_implementation:
+        loading["attn_implementation"] = options.attn_implementation
+    if (quantization := get_quantization_config(options)) is not None:
+        loading["quantization_config"] = quantization
     try:
-        model: Any = AutoModelForCausalLM.from_pretrained(name, trust_remote_code=trust_remote_code, use_safetensors=True)
-    except (OSError, ValueError, KeyError) as error:
+        model: Any = AutoModelForCausalLM.from_pretrained(source.base, **loading)
+    except (OSError, ValueError, KeyError, ImportError) as error:
         raise ValueError(f"cannot load the model {name!r}: {str(error).strip().splitlines()[0]}") from None
     check_tokenizer(tokenizer, model, name)
+    if source.adapter:
+        from peft import PeftModel
+
+        model = PeftModel.from_pretrained(model, source.adapter, is_trainable=True)
     return model, tokenizer
+
+
+def new_adapter(model: Any, options: ModelConfig) -> Any:
+    """The configuration of the LoRA adapter to train on a model; None where the model itself, or the adapter it has, is trained.
+
+    Raises:
+        ValueError: Where quantized weights would be trained themselves, which cannot be done, or the adapter would stand on a model that
+            is saved nowhere.
+    """
+    from trl import get_peft_config
+
+    has_adapter = getattr(model, "peft_config", None) is not None
+    if options.use_peft and not has_adapter and not model.config.name_or_path:
+        raise ValueError("use_peft: an adapter on the freshly initialised model could not be loaded again: train a saved checkpoint")
+    if (options.load_in_4bit or options.load_in_8bit) and not (options.use_peft or has_adapter):
+        raise ValueError("load_in_4bit, load_in_8bit: quantized weights cannot be trained themselves: add use_peft: true")
+    return None if has_adapter else get_peft_config(options)
 
 
 def training_tokenizer(name: str, *, trust_remote_code: bool = False) -> Any:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from envs.environment import Setting
+from eval.backends.chat import Chat
 from eval.summary import RATES
 
 
@@ -18,6 +19,8 @@ class Recipe:
         env: The environment of levels that do not name one by their key `env`.
         style: Prompt style.
         oracles: What the environment tells in multi-turn worlds: none, plan, state, plan+state, …
+        thinking: The chat template's thinking switch, in rollouts and in evaluation: `on`, `off`, or `template` for what the template
+            does by itself (in worlds, off where there is a switch).
         eval_levels: Levels of the held-out problems; a level is a set of the generator's knobs, such as `{max_steps: 5}`.
         eval_problems: Held-out problems a level.
         eval_seed: Seed of the held-out streams; with `eval_levels` and `eval_problems` it fixes the problems.
@@ -31,6 +34,7 @@ class Recipe:
     env: str = "tag"
     style: str = "verbose"
     oracles: str = "none"
+    thinking: str = "template"
     eval_levels: list[dict[str, Any]] = field(default_factory=list)
     eval_problems: int = 200
     eval_seed: int = 1
@@ -45,7 +49,14 @@ class Recipe:
         for name in ("eval_problems", "eval_batch_size"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if self.thinking not in ("template", "on", "off"):
+            raise ValueError(f"thinking is template, on or off, not {self.thinking!r}")
         self.setting = Setting.parse(self.oracles, self.style)
+
+    def chat(self, tokenizer: Any, name: str, *, multi_turn: bool) -> Chat:
+        """How prompts are put. Raises ValueError where the template lacks what is asked of it, see `eval.backends.chat.Chat`."""
+        thinking = "prefer-off" if multi_turn and self.thinking == "template" else self.thinking
+        return Chat(tokenizer, name=name, thinking=thinking)
 
 
 @dataclass

@@ -100,24 +100,40 @@ class RoundPolicy(TokenPolicy):
     Args:
         generate: The generation call.
         everywhere: From how many episodes wait here to how many wait in all processes.
-        room: Most tokens an episode adds to its first prompt, replies and environment together.
-        turn_tokens: Most tokens a reply.
+        room: Most tokens an episode adds to its first prompt, replies and environment together; None where only the context bounds it.
+        sampling: How the generation call decodes, for the records; its `max_tokens` is held here, too.
+        context: The longest sequence that the engine takes.
+        engine: What generates, for the records.
     """
 
     backend = "trainer"
 
     def __init__(
-        self, chat: Chat, stops: Sequence[int], generate: Generate, everywhere: Callable[[int], int], *, room: int, turn_tokens: int
+        self,
+        chat: Chat,
+        stops: Sequence[int],
+        generate: Generate,
+        everywhere: Callable[[int], int],
+        *,
+        room: int | None,
+        sampling: Sampling,
+        context: int | None = None,
+        engine: str = "",
     ) -> None:
-        super().__init__(Model("the model in training", "the model in training"), chat, Sampling(max_tokens=turn_tokens), stops, None)
-        self._generate, self._everywhere, self._room = generate, everywhere, room
+        super().__init__(Model("the model in training", "the model in training"), chat, sampling, stops, context)
+        self._generate, self._everywhere, self._room, self._engine = generate, everywhere, room, engine
         self._waiting: list[tuple[list[int], asyncio.Future[tuple[list[int], list[float] | None]]]] = []
         self.turns: dict[str, list[Turn]] = defaultdict(list)
 
+    def describe(self) -> dict[str, object]:
+        return {**super().describe(), "engine": self._engine}
+
     async def generate(self, prompt: list[int], max_tokens: int, seed: str) -> tuple[list[int], bool]:
         episode = self.turns[seed.rpartition("/")[0]]
-        first = len(episode[0].prompt) if episode else len(prompt)
-        room = min(max_tokens, self._room - (len(prompt) - first))
+        room = max_tokens
+        if self._room is not None:
+            added = len(prompt) - len(episode[0].prompt) if episode else 0
+            room = min(room, self._room - added)
         if room < 1:
             raise OverlongPrompt(f"the episode has used up its {self._room} tokens")
         future: asyncio.Future[tuple[list[int], list[float] | None]] = asyncio.get_running_loop().create_future()
@@ -189,7 +205,8 @@ class WorldRollouts:
 
     def play(self, problems: Sequence[str], generate: Generate, everywhere: Callable[[int], int]) -> list[Rollout]:
         """The rollouts on problems given as JSON text; each of a group that repeats a problem is an episode of its own."""
-        policy = RoundPolicy(self._chat, self._stops, generate, everywhere, room=self._room, turn_tokens=self._turn_tokens)
+        sampling = Sampling(max_tokens=self._turn_tokens, temperature=1.0)
+        policy = RoundPolicy(self._chat, self._stops, generate, everywhere, room=self._room, sampling=sampling)
         tasks = [Task(parse_problem(json.loads(text)), i) for i, text in enumerate(problems)]
         records: dict[int, EpisodeRecord] = {}
 

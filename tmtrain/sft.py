@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 from envs.problem import Problem, stream
 from tmtrain.data import Mixture, data_record, demonstrations
 from tmtrain.launch import check_processes, is_main_process
-from tmtrain.models import load_for_training
+from tmtrain.models import load_for_training, new_adapter
 from tmtrain.positions import GapCollator
 from tmtrain.provenance import read_training_record, write_training_record
 from tmtrain.recipe import SFTRecipe
 
 if TYPE_CHECKING:
-    from trl import SFTConfig, SFTTrainer
+    from trl import ModelConfig, SFTConfig, SFTTrainer
 
 
-def train_sft(recipe: SFTRecipe, config: SFTConfig, held: Sequence[Problem]) -> Path:
+def train_sft(recipe: SFTRecipe, config: SFTConfig, options: ModelConfig, held: Sequence[Problem]) -> Path:
     """Trains on demonstrations drawn apart from `held`, and saves the checkpoint that evaluation and GRPO start from.
 
     Returns:
@@ -32,13 +32,13 @@ def train_sft(recipe: SFTRecipe, config: SFTConfig, held: Sequence[Problem]) -> 
     checkpoint = Path(config.output_dir) / "checkpoint"
     if recipe.resume and read_training_record(checkpoint):
         return checkpoint
-    model, tokenizer = load_for_training(recipe.model, config.seed, trust_remote_code=recipe.trust_remote_code)
+    model, tokenizer = load_for_training(recipe.model, config.seed, options, trust_remote_code=recipe.trust_remote_code)
     barred = frozenset(p.canonical for p in held)
     mixtures = [Mixture(recipe.env, stage.levels, config.seed, f"sft/{i}") for i, stage in enumerate(recipe.stages)]
     problems = [list(islice(m.problems(barred), stage.problems)) for m, stage in zip(mixtures, recipe.stages, strict=True)]
     rows = [row for part in problems for problem in part for row in demonstrations(problem, recipe.setting)]
     config.train_sampling_strategy = "sequential"  # drawn at random already, and the stages' order is a curriculum
-    trainer = build_sft_trainer(model, tokenizer, rows, config)
+    trainer = build_sft_trainer(model, tokenizer, rows, config, new_adapter(model, options))
     if recipe.position_gap:
         rng = stream("positions", config.seed, os.environ.get("RANK", "0"))
         trainer.data_collator = GapCollator(trainer.data_collator, recipe.position_gap, rng)
@@ -57,8 +57,8 @@ def train_sft(recipe: SFTRecipe, config: SFTConfig, held: Sequence[Problem]) -> 
     return checkpoint
 
 
-def build_sft_trainer(model: Any, tokenizer: Any, rows: Sequence[dict[str, Any]], config: SFTConfig) -> SFTTrainer:
-    """An SFTTrainer that trains assistant turns and their terminators, nothing else, and cuts no row.
+def build_sft_trainer(model: Any, tokenizer: Any, rows: Sequence[dict[str, Any]], config: SFTConfig, adapter: Any = None) -> SFTTrainer:
+    """An SFTTrainer that trains assistant turns and their terminators, nothing else, and cuts no row; by an `adapter` where one is given.
 
     Raises:
         ValueError: Where a row is longer than `max_length`, or the terminator is not among the trained tokens.
@@ -69,14 +69,15 @@ def build_sft_trainer(model: Any, tokenizer: Any, rows: Sequence[dict[str, Any]]
     # TRL would cut longer rows without a word: the length is enforced below instead.
     limit, config.max_length = config.max_length, None
     config.assistant_only_loss = True
-    trainer = SFTTrainer(model=model, args=config, train_dataset=Dataset.from_list(list(rows)), processing_class=tokenizer)
-    dataset: Any = trainer.train_dataset
-    longest = max(len(ids) for ids in dataset["input_ids"])
+    dataset = Dataset.from_list(list(rows))
+    trainer = SFTTrainer(model=model, args=config, train_dataset=dataset, processing_class=tokenizer, peft_config=adapter)
+    prepared: Any = trainer.train_dataset
+    longest = max(len(ids) for ids in prepared["input_ids"])
     if limit is not None and longest > limit:
         raise ValueError(
             f"max_length: the longest demonstration has {longest} tokens, so {limit} would cut it: raise it or lower the level"
         )
-    trained = [label for label in dataset[0]["labels"] if label != -100]
+    trained = [label for label in prepared[0]["labels"] if label != -100]
     if tokenizer.eos_token_id not in trained:
         raise ValueError(
             f"the terminator {tokenizer.eos_token!r} is not trained, so replies would not end: "

@@ -42,10 +42,11 @@ class Chat:
             raise ValueError(f"earlier_thinking is keep or drop, not {earlier_thinking!r}")
         self.tokenizer, self.name = tokenizer, name
         self._drop = earlier_thinking == "drop"
-        self._switch: dict[str, bool] = {}
+        #: What the template is given beside the messages.
+        self.switch: dict[str, bool] = {}
         switch = None if thinking == "template" else self._find_switch()
         if switch is not None:
-            self._switch = {switch: thinking == "on"}
+            self.switch = {switch: thinking == "on"}
         elif thinking in ("on", "off"):
             raise ValueError(f"{name}: its chat template has no thinking switch, so thinking cannot be turned {thinking}: leave it out")
         special = {i: t.content for i, t in getattr(tokenizer, "added_tokens_decoder", {}).items() if t.special}
@@ -57,16 +58,14 @@ class Chat:
         """What a manifest records."""
         return {
             "template_hash": content_hash(self.tokenizer.get_chat_template()),
-            "thinking": {(): "template", (True,): "on", (False,): "off"}[tuple(self._switch.values())],
+            "thinking": {(): "template", (True,): "on", (False,): "off"}[tuple(self.switch.values())],
             "earlier_thinking": "drop" if self._drop else "keep",
             "context": "appended" if self._appends else "rendered anew each turn",
         }
 
     def render(self, messages: Sequence[Message]) -> list[int]:
         """The tokens of a whole conversation, up to where the reply begins."""
-        out = self.tokenizer.apply_chat_template(
-            list(messages), add_generation_prompt=True, tokenize=True, return_dict=True, **self._switch
-        )
+        out = self.tokenizer.apply_chat_template(list(messages), add_generation_prompt=True, tokenize=True, return_dict=True, **self.switch)
         return list(out["input_ids"])
 
     def text(self, ids: Sequence[int]) -> str:
@@ -107,7 +106,7 @@ class Chat:
         return None
 
     def _as_text(self, messages: Sequence[Message], **switch: bool) -> str:
-        return self.tokenizer.apply_chat_template(list(messages), add_generation_prompt=True, tokenize=False, **{**self._switch, **switch})
+        return self.tokenizer.apply_chat_template(list(messages), add_generation_prompt=True, tokenize=False, **{**self.switch, **switch})
 
 
 def without_thinking(messages: Sequence[Message]) -> list[Message]:

@@ -25,7 +25,7 @@ from eval.backends.load import Options, load_policy
 from eval.backends.sampling import Sampling
 from eval.runs import Evaluation, evaluate
 from tmtrain.data import Mixture
-from tmtrain.grpo import build_grpo_trainer
+from tmtrain.grpo import build_grpo_trainer, watch
 from tmtrain.recipe import GRPORecipe
 from tmtrain.tiny import tiny_model, tiny_tokenizer
 
@@ -34,7 +34,7 @@ END = TOKENIZER.eos_token_id
 
 
 def trainer(
-    path: Path, env: str, problems: list[Problem], held: Sequence[Problem] = (), grpo: dict[str, Any] | None = None, **fields: Any
+    path: Path, env: str, problems: list[Problem], grpo: dict[str, Any] | None = None, held: Sequence[Problem] = (), **fields: Any
 ) -> Any:
     recipe = {"levels": [{}], "eval_levels": [{}], "env": env, "style": "compact", "turn_tokens": 12, "reward": {"step": 1.0}}
     settings: dict[str, Any] = {
@@ -52,8 +52,11 @@ def trainer(
         "save_strategy": "no",
     }
     config = GRPOConfig(**{**settings, **(grpo or {})})
-    mixture = Mixture(env, [{}], 0, "test")
-    return build_grpo_trainer(tiny_model(0), TOKENIZER, mixture, problems, GRPORecipe(**{**recipe, **fields}), config, held)
+    asked = GRPORecipe(**{**recipe, **fields})
+    made = build_grpo_trainer(tiny_model(0), TOKENIZER, Mixture(env, [{}], 0, "test"), problems, asked, config)
+    if held:
+        watch(made, "tiny", asked, held)
+    return made
 
 
 def say(made: Any, replies: list[str]) -> None:
@@ -247,7 +250,10 @@ def test_evaluation_while_training_changes_nothing_and_agrees_with_the_evaluator
     weights, made = [], None
     for every in (0, 1):
         torch.manual_seed(0)
-        made = trainer(tmp_path / str(every), env, problems, held=held, eval_every=every, credit="outcome", reward={"format": 1.0})
+        made = trainer(
+            tmp_path / str(every), env, problems, held=held if every else (), eval_every=every, eval_max_tokens=12, min_start_accuracy=0.0,
+            credit="outcome", reward={"format": 1.0},
+        )  # fmt: skip
         made.args.max_steps = 2
         made.train()
         weights.append({k: v.clone() for k, v in made.model.state_dict().items()})
@@ -259,10 +265,12 @@ def test_evaluation_while_training_changes_nothing_and_agrees_with_the_evaluator
     assert note["step"] == 1 and (folder / "best" / "model.safetensors").is_file(), "no later step scored higher"
 
     made.save_model(str(tmp_path / "model"))
-    policy = load_policy(str(tmp_path / "model"), Sampling(max_tokens=200 if env == "tag" else 12), Options(backend="transformers"))
+    policy = load_policy(str(tmp_path / "model"), Sampling(max_tokens=12), Options(backend="transformers"))
     evaluation = Evaluation(sorted(held, key=lambda p: p.id), "held", Setting("compact"))
     summary = evaluate(policy, evaluation, tmp_path / "run", progress=False)
     during = json.loads((folder / "held_out" / "step_2.json").read_text())
+    before = json.loads((folder / "eval_before" / "summary.json").read_text())
+    assert before["episodes"] == 6 and len((folder / "eval_before" / "samples.jsonl").read_text().splitlines()) == 6
     assert {k: during[k] for k in ("episodes", "success_rate", "acc", "tokens")} == {
         k: summary[k] for k in ("episodes", "success_rate", "acc", "tokens")
     }
