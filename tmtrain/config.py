@@ -1,7 +1,8 @@
 """Recipe settings: a YAML file and `--field value` on top of it, checked by name and by type.
 
 A recipe file holds only what differs from the defaults of the recipe's own fields and of TRL's configuration. `include: other.yaml`
-(beside the file; or a list, later ones first in rank) is read first, so a variant states its difference only. `batch_size` counts the rows of an update over all processes.
+(beside the file; or a list of files, of which later ones win) is read first, so a variant states its difference only. `batch_size` counts
+the rows of an update over all processes.
 """
 
 from __future__ import annotations

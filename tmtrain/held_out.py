@@ -63,6 +63,8 @@ class HeldOutEvaluation(TrainerCallback):
         self._trainer, self._problems, self._recipe, self._chat, self._stops = trainer, problems, recipe, chat, stops
         self._reply_tokens, self._context, self._start, self._directory = reply_tokens, context, start, directory
         self._done_at = -1
+        #: Whether it is evaluating just now.
+        self.busy = False
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if state.global_step == 0:
@@ -117,8 +119,10 @@ class HeldOutEvaluation(TrainerCallback):
         own: list[EpisodeRecord] = []
         tasks = [Task(p) for p in self._problems[accelerator.process_index :: accelerator.num_processes]]
         episodes = play_all(tasks, self._recipe.setting, policy, concurrency=self._recipe.eval_batch_size, on_record=own.append)
+        self.busy = True
         with _greedy(self._trainer, self._reply_tokens):
             asyncio.run(policy.run(episodes, [self._chat.tokenizer.pad_token_id]))
+        self.busy = False
         played = {r.key: r for r in map(EpisodeRecord.from_json, gather_object([r.to_json() for r in own]))}
         return policy, [played[Task(p).key] for p in self._problems]
 
@@ -132,7 +136,7 @@ class HeldOutEvaluation(TrainerCallback):
         self._trainer.accelerator.wait_for_everyone()  # all have read the note before it is written anew
         self._trainer.save_model(str(best))
         if self._trainer.accelerator.is_main_process:
-            write_json(note, {"step": step, "metric": self._metric, "value": value})
+            write_json(note, {"step": step, "metric": self._recipe.best_metric, "value": value})
         self._trainer.accelerator.wait_for_everyone()
 
 

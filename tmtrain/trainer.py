@@ -113,7 +113,8 @@ class VerdictTrainer(GRPOTrainer):
         weight, outcome = self._outcome_weight, output["advantages"].unsqueeze(1)
         output["advantages"] = (1 - weight) * by_token.to(outcome.device) + weight * outcome
         self._metrics[mode]["credit/steps"].append(sum(map(len, rewards)) / len(rewards))
-        self._metrics[mode]["credit/nonzero_tokens"].append((by_token != 0).sum().item() / max(1, output["completion_mask"].sum().item()))
+        share = (by_token != 0).sum().item() / max(1, output["completion_mask"].sum().item())
+        self._metrics[mode]["credit/nonzero_tokens"].append(self._mean_everywhere(share))
 
     def _observe(self, curriculum: Curriculum, group: int) -> None:
         """Tells the curriculum which groups were informative: those whose rollouts differ in success or in their share of right steps."""

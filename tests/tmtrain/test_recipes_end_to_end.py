@@ -109,11 +109,12 @@ def test_a_finished_run_resumes_to_the_same_end(finished: tuple[Path, str, int],
     assert (output / "checkpoint" / "model.safetensors").read_bytes() == weights
 
 
-def test_a_policy_that_is_never_right_is_not_trained_on(finished: tuple[Path, str, int], recipes: Path, root: Path) -> None:
+def test_a_policy_that_is_never_right_is_not_trained_on(finished: tuple[Path, str, int], recipes: Path, root: Path, tmp_path: Path) -> None:
     output, _, processes = finished
     if processes == 2:
         pytest.skip("one process shows it")
-    arguments = ["--config", str(recipes / "grpo.yaml"), "--output_dir", str(output), "--resume", "--min_start_accuracy", "1"]
+    shutil.copytree(output / "warmup", tmp_path / "warmup")
+    arguments = ["--config", str(recipes / "grpo.yaml"), "--output_dir", str(tmp_path), "--resume", "--min_start_accuracy", "1"]
     done = launch(root, "grpo_tag.py", *arguments)
     assert "min_start_accuracy: before GRPO" in done.stderr and "Traceback" not in done.stderr and "before GRPO  " not in done.stdout
 

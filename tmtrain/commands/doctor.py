@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--gpus", type=int, default=None, metavar="N", help="GPUs of a machine (default: the configuration's, else none)")
     parser.add_argument("--gpu-memory", type=float, default=80.0, metavar="GIB", help="of each GPU (default: %(default)s)")
     parser.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help="a field to override; may be repeated")
-    parser.add_argument("--config", action="store_true", help="also print the effective configuration: every field that is not a default")
+    parser.add_argument("--config", action="store_true", help="also print every field that is set, with included files read in")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     from tmtrain.doctor.diagnosis import diagnose
     from tmtrain.doctor.finding import Finding, Level
     from tmtrain.doctor.memory import Sharding
-    from tmtrain.doctor.plan import Launch, effective, read_launch, read_plan
+    from tmtrain.doctor.plan import Launch, read_launch, read_plan
 
     if args.gpus is not None and args.gpus < 0:
         raise ValueError(f"--gpus: there cannot be {args.gpus}")
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     except ValueError as error:
         findings, settings = [Finding(Level.NO, "recipe", str(error))], {}
     else:
-        findings, settings = list(diagnose(plan)), effective(plan)
+        findings, settings = list(diagnose(plan)), plan.given
     refused = any(f.level is Level.NO for f in findings)
     if args.json:
         print_json({"recipe": args.recipe, "ready": not refused, "settings": settings, "findings": [f.to_json() for f in findings]})

@@ -223,8 +223,7 @@ def estimate(plan: Plan, measured: Measured, arch: Architecture) -> Memory:
     elif grpo and not config.use_vllm:
         batch = config.generation_batch_size // (plan.launch.gpus * plan.launch.nodes)
         rollout = key_values(arch, batch, length) + (2 * arch.parameters if sharding.sharded else 0)
-    parts = (weights, gradients, optimizer, active, rollout, host)
-    return Memory(*(part / GIB for part in parts), rollouts_stay=shared)
+    return Memory(weights / GIB, gradients / GIB, optimizer / GIB, active / GIB, rollout / GIB, host / GIB, shared)
 
 
 def _remedy(plan: Plan, parts: Memory) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,6 +47,7 @@ class Plan:
         model: What the tokenizer comes from: the warm-up's model where there is one.
         machine, launch: What it runs on.
         multi_turn: Whether an episode takes several replies.
+        given: The fields that the recipe and the command line set, as they were read.
     """
 
     file: Path
@@ -58,6 +58,7 @@ class Plan:
     machine: Machine
     launch: Launch
     multi_turn: bool
+    given: dict[str, Any]
 
     @property
     def settings(self) -> Settings:
@@ -105,15 +106,5 @@ def read_plan(file: str | Path, overrides: Sequence[str], launch: Launch, memory
         model = read_settings(["--config", recipe.warmup], Path(recipe.warmup)).get("model", SFTRecipe.model)
     levels = recipe.levels if isinstance(recipe, GRPORecipe) else recipe.stages[0].levels
     multi_turn = load_env(levels[0].get("env", recipe.env)).multi_turn
-    return Plan(Path(file), recipe, config, options, model, machine, launch, multi_turn)
-
-
-def effective(plan: Plan) -> dict[str, Any]:
-    """Every field that is not at its class's default, by name."""
-    found: dict[str, Any] = {}
-    for part in (plan.recipe, plan.config, plan.options):
-        for field in dataclasses.fields(part):
-            default = field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default
-            if field.init and (value := getattr(part, field.name)) != default:
-                found[field.name] = value
-    return found
+    given = {name: settings[name] for name in sorted(settings) if name != "use_cpu"}
+    return Plan(Path(file), recipe, config, options, model, machine, launch, multi_turn, given)
