@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from eval.correlation import Correlation
+
 #: Colours that stay apart for the colour-blind (Okabe and Ito).
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 #: Endings in the order of the bars.
@@ -90,6 +92,33 @@ def endings_figure(endings: Mapping[str, Mapping[str, int]]) -> Figure:
     axes.set(xlabel="share of the episodes (%)", xlim=(0, 100))
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.legend(frameon=False, ncols=4, loc="lower left", bbox_to_anchor=(0, 1), fontsize=8)
+    return figure
+
+
+def correlation_figure(correlations: Mapping[str, Correlation]) -> Figure:
+    """Above, the pass rate against each benchmark with the linear fit and its 95 % band; below, the normal Q–Q plot of the residuals
+    (figures 2 and 5 of Computational Reasoning of LLMs)."""
+    import numpy as np
+    from scipy.stats import probplot, t
+
+    figure = _figure(width=max(4.0, 3.2 * len(correlations)), height=6)
+    panels = figure.subplots(2, len(correlations), squeeze=False)
+    for (above, below), (name, found), colour in zip(panels.T, correlations.items(), COLOURS, strict=False):
+        n, at = len(found.models), np.linspace(0, 1, 50)
+        line = found.intercept + found.slope * at
+        above.scatter(found.x, found.y, color=colour, s=18)
+        above.plot(at, line, color=colour, label=f"r = {found.r.value:.3f}, p = {found.p_value:.2g}")
+        spread = float(((found.x - found.x.mean()) ** 2).sum())
+        error = np.sqrt((found.residuals**2).sum() / (n - 2) * (1 / n + (at - found.x.mean()) ** 2 / spread))
+        half = t.ppf(0.975, n - 2) * error
+        above.fill_between(at, line - half, line + half, color=colour, alpha=0.18, linewidth=0)
+        above.set(title=name, xlabel="pass rate (min–max)", ylabel="score (min–max)", ylim=(-0.25, 1.35))
+        (quantiles, residuals), (slope, intercept, _) = probplot(found.residuals)
+        below.scatter(quantiles, residuals, color=colour, s=18)
+        below.plot(quantiles, intercept + slope * quantiles, color="#777", linewidth=1)
+        below.set(xlabel="normal quantiles", ylabel="residuals, in order")
+        _finish(above)
+        _finish(below)
     return figure
 
 
