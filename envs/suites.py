@@ -9,6 +9,8 @@ from functools import cache
 from envs.problem import Problem, content_hash
 from envs.registry import load_env, nearest
 from envs.tag.published import ALPHABETS, published
+from envs.turing.compiler import Compiler
+from envs.turing.library import PROGRAMS
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +33,27 @@ def _tmbench(name: str) -> Callable[[], list[Problem]]:
     return build
 
 
-_SUITES = {
-    name: Suite(name, f"the 100 published m-tag problems over {{{', '.join(alphabet)}}}, at most 30 steps", _tmbench(name))
-    for name, alphabet in ALPHABETS.items()
-}
+def _turing(name: str) -> Callable[[], list[Problem]]:
+    def build() -> list[Problem]:
+        env, program = load_env("tag"), PROGRAMS[name]
+        compiler = Compiler(program.machine)
+        systems = (compiler.halting_system(start) for start in program.configurations())
+        return [env.problem(system.to_payload(), split=f"turing-{name}") for system in systems]
+
+    return build
+
+
+_ALL = [
+    *(
+        Suite(name, f"the 100 published m-tag problems over {{{', '.join(alphabet)}}}, at most 30 steps", _tmbench(name))
+        for name, alphabet in ALPHABETS.items()
+    ),
+    *(
+        Suite(f"turing-{name}", f"a Turing machine as a 2-tag system, run to its halt: {program.summary}", _turing(name))
+        for name, program in PROGRAMS.items()
+    ),
+]
+_SUITES = {suite.name: suite for suite in _ALL}
 
 
 def suite_names() -> list[str]:

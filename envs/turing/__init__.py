@@ -1,0 +1,1 @@
+"""Turing machines, and their compilation to 2-tag systems (Computational Reasoning of LLMs, appendix A)."""
