@@ -18,7 +18,9 @@ STYLES = ("verbose", "compact")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """How a problem is put to a policy: the prompt style and which oracles speak.
+    """How a problem is put to a policy: the prompt style, which oracles speak, and whether a single reply may be gone on with.
+
+    `continued` is budget forcing: an answer that stops before its end is asked to go on until its first mistake (tag only).
 
     Raises:
         ValueError: For an unknown style, or history pruning without the state that must replace the history.
@@ -28,6 +30,7 @@ class Setting:
     plan: bool = False
     state: bool = False
     history: bool = False
+    continued: bool = False
 
     def __post_init__(self) -> None:
         if self.style not in STYLES:
@@ -41,12 +44,12 @@ class Setting:
         return "+".join(n for n in ("plan", "state", "history") if getattr(self, n)) or "none"
 
     @classmethod
-    def parse(cls, oracles: str, style: str = "verbose") -> Setting:
+    def parse(cls, oracles: str, style: str = "verbose", *, continued: bool = False) -> Setting:
         """Reads `none`, `plan`, `state`, `plan+state`, `state+history` or `plan+state+history`."""
         names = set() if oracles == "none" else set(oracles.split("+"))
         if unknown := names - {"plan", "state", "history"}:
             raise ValueError(f"unknown oracle {sorted(unknown)[0]!r} in {oracles!r}: join plan, state, history with '+', or say none")
-        return cls(style, "plan" in names, "state" in names, "history" in names)
+        return cls(style, "plan" in names, "state" in names, "history" in names, continued)
 
 
 class Episode(ABC):

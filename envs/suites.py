@@ -8,6 +8,7 @@ from functools import cache
 
 from envs.problem import Problem, content_hash
 from envs.registry import load_env, nearest
+from envs.tag.ablations import DELETIONS, LONG_COUNT, LONG_STEPS, difficulty_problems, unbounded_problems
 from envs.tag.published import ALPHABETS, published
 from envs.turing.compiler import Compiler
 from envs.turing.library import PROGRAMS
@@ -47,6 +48,14 @@ _ALL = [
     *(
         Suite(name, f"the 100 published m-tag problems over {{{', '.join(alphabet)}}}, at most 30 steps", _tmbench(name))
         for name, alphabet in ALPHABETS.items()
+    ),
+    Suite(
+        "tmbench-difficulty",
+        f"100 m-tag problems of 30 steps for each m of {DELETIONS[0]} to {DELETIONS[-1]}, all else being as alike as can be",
+        lambda: [p for m in DELETIONS for p in difficulty_problems(m)],
+    ),
+    Suite(
+        "tmbench-unbounded", f"{LONG_COUNT} published-like problems that run for {LONG_STEPS} steps and never repeat", unbounded_problems
     ),
     *(
         Suite(f"turing-{name}", f"a Turing machine as a 2-tag system, run to its halt: {program.summary}", _turing(name))

@@ -170,6 +170,8 @@ class World(Environment):
         return self.problem({**fields, "budget": turn_budget(cost, params.budget_factor, params.budget_slack)}, split=split)
 
     def start(self, problem: Problem, setting: Setting) -> WorldEpisode:
+        if setting.continued:
+            raise ValueError(f"{self.name} is played turn by turn, so there is no single reply to go on with: continue tag problems")
         game, budget = self.read(problem)
         return WorldEpisode(self, game, setting, budget, opening(self, setting))
 

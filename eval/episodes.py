@@ -85,8 +85,12 @@ class Task:
         return f"{self.problem.id}/{self.sample}"
 
 
-async def play(task: Task, setting: Setting, policy: Policy, seed: int = 0) -> EpisodeRecord:
-    """Plays one episode to its end."""
+async def play(task: Task, setting: Setting, policy: Policy, seed: int = 0, token_limit: int | None = None) -> EpisodeRecord:
+    """Plays one episode to its end, or to the reply with which it has spent `token_limit` tokens.
+
+    Raises:
+        ValueError: Where there is a token limit and the policy does not count tokens.
+    """
     episode = load_env(task.problem.env).start(task.problem, setting)
     session = policy.session(episode, f"{seed}/{task.key}")
     started = time.monotonic()
@@ -107,12 +111,15 @@ async def play(task: Task, setting: Setting, policy: Policy, seed: int = 0) -> E
             episode.end(Ending.OVERLONG_PROMPT)
             transcript.append({"role": "error", "content": str(error)})
             break
-        episode.reply(completion.text, truncated=completion.truncated)
+        completion_tokens.append(completion.completion_tokens)
+        spent = token_limit is not None and _spent(completion_tokens, policy) >= token_limit
+        episode.reply(completion.text, truncated=completion.truncated or spent)
         answer: Message = {"role": "assistant", "content": completion.text}
         transcript.append(answer)
         seen = [*context, answer]
         prompt_tokens.append(completion.prompt_tokens)
-        completion_tokens.append(completion.completion_tokens)
+        if spent and not episode.over:
+            episode.end(Ending.TRUNCATED)
     return EpisodeRecord(
         problem=task.problem.to_json(),
         sample=task.sample,
@@ -132,6 +139,7 @@ async def play_all(
     concurrency: int,
     on_record: Callable[[EpisodeRecord], None],
     seed: int = 0,
+    token_limit: int | None = None,
 ) -> None:
     """Plays all tasks, at most `concurrency` at a time, and hands over each record as its episode ends.
 
@@ -141,7 +149,7 @@ async def play_all(
 
     async def worker() -> None:
         for task in waiting:
-            on_record(await play(task, setting, policy, seed))
+            on_record(await play(task, setting, policy, seed, token_limit))
 
     try:
         async with asyncio.TaskGroup() as group:
@@ -154,3 +162,11 @@ async def play_all(
 def _common(before: Sequence[Message], after: Sequence[Message]) -> int:
     """Length of the common beginning."""
     return next((i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), min(len(before), len(after)))
+
+
+def _spent(tokens: Sequence[int | None], policy: Policy) -> int:
+    """The tokens of an episode's replies so far."""
+    known = [n for n in tokens if n is not None]
+    if len(known) < len(tokens):
+        raise ValueError(f"{policy.name} does not count its tokens, so a limit of tokens an episode would not be in force: leave it out")
+    return sum(known)

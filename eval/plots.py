@@ -122,13 +122,55 @@ def correlation_figure(correlations: Mapping[str, Correlation]) -> Figure:
     return figure
 
 
+def ablation_figure(ablations: Mapping[str, Sequence[Mapping[str, Any]]], axis: str) -> Figure:
+    """Pass rate and uniform step-weighted accuracy at each setting, one line a policy with its 95 % band (figures 3b to 3d of Computational
+    Reasoning of LLMs). `ablations` holds the points of each policy's `ablation.json`; settings that are names stand side by side."""
+    figure = _figure(width=9)
+    labels = list(dict.fromkeys(p["label"] for points in ablations.values() for p in points))
+    for axes, (key, name) in zip(
+        figure.subplots(1, 2, sharey=True), {"pass_rate": "pass rate (%)", "swa_uniform": "SWA uniform (%)"}.items(), strict=True
+    ):
+        curves = {
+            policy: [
+                (labels.index(p["label"]) if p["x"] is None else p["x"], p[key]["value"], p[key]["low"], p[key]["high"]) for p in points
+            ]
+            for policy, points in ablations.items()
+        }
+        if all(p["x"] is None for points in ablations.values() for p in points):
+            _marks(axes, curves, labels)
+            axes.set(xlabel=axis, ylabel=name, ylim=(-2, 102))
+            _finish(axes)
+        else:
+            _curves(axes, curves, axis, name)
+    return figure
+
+
+def unbounded_figure(last_correct: Mapping[str, Sequence[Mapping[str, Any]]], curves: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
+    """The last correct step of each problem, and the share of the problems still right at each step with its 95 % band (figure 3a of
+    Computational Reasoning of LLMs). `curves` holds the `acc` of each policy's summary."""
+    figure = _figure(width=9)
+    bars, survival = figure.subplots(1, 2)
+    width = 0.8 / len(last_correct)
+    for i, (name, episodes) in enumerate(last_correct.items()):
+        steps = [e["last_correct"] for e in episodes]
+        at = [k + width * (i + 0.5) - 0.4 for k in range(len(steps))]
+        bars.bar(at, steps, width=width, color=COLOURS[i % len(COLOURS)], label=name)
+    bars.set(xlabel="problem", ylabel="last correct step", xticks=[])
+    _finish(bars)
+    points = {name: [(a["step"], a["correct"] / a["total"], a["low"], a["high"]) for a in acc] for name, acc in curves.items()}
+    _curves(survival, points, "step", "problems right up to here (%)", marker="")
+    return figure
+
+
 def _figure(width: float = 7, height: float = 4) -> Figure:
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def _curves(axes: Any, curves: Mapping[str, Sequence[tuple[float, float, float, float]]], x_label: str, y_label: str) -> None:
+def _curves(
+    axes: Any, curves: Mapping[str, Sequence[tuple[float, float, float, float]]], x_label: str, y_label: str, marker: str = "o"
+) -> None:
     from matplotlib.ticker import MaxNLocator
 
     for i, (name, points) in enumerate(curves.items()):
@@ -137,10 +179,21 @@ def _curves(axes: Any, curves: Mapping[str, Sequence[tuple[float, float, float, 
         x, value, low, high = zip(*points, strict=True)
         colour = COLOURS[i % len(COLOURS)]
         axes.fill_between(x, [100 * v for v in low], [100 * v for v in high], color=colour, alpha=0.18, linewidth=0)
-        axes.plot(x, [100 * v for v in value], color=colour, label=name, marker="o", markersize=3)
+        axes.plot(x, [100 * v for v in value], color=colour, label=name, marker=marker, markersize=3)
     axes.set(xlabel=x_label, ylabel=y_label, ylim=(-2, 102))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     _finish(axes)
+
+
+def _marks(axes: Any, curves: Mapping[str, Sequence[tuple[float, float, float, float]]], labels: Sequence[str]) -> None:
+    """Rates with their intervals as bars beside each other, where the settings are names."""
+    for i, (name, points) in enumerate(curves.items()):
+        at, value, low, high = zip(*points, strict=True)
+        x = [a + 0.6 * (i + 0.5) / len(curves) - 0.3 for a in at]
+        below, above = ([100 * abs(e - v) for e, v in zip(ends, value, strict=True)] for ends in (low, high))
+        colour = COLOURS[i % len(COLOURS)]
+        axes.errorbar(x, [100 * v for v in value], (below, above), color=colour, label=name, fmt="o", markersize=4, capsize=3)
+    axes.set_xticks(range(len(labels)), labels)
 
 
 def _finish(axes: Any) -> None:

@@ -21,7 +21,7 @@ def regrade(path: str | Path) -> list[tuple[EpisodeRecord, Verdict]]:
         ValueError: Where `path` is no run directory.
     """
     setting = read_manifest(path)["setting"]
-    parsed = Setting.parse(setting["oracles"], setting["style"])
+    parsed = Setting.parse(setting["oracles"], setting["style"], continued=setting.get("continued", False))
     return [(record, _verdict(record, parsed)) for record in read_records(path)]
 
 

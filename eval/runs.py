@@ -41,6 +41,7 @@ class Evaluation:
         samples: Episodes a problem.
         seed: Of whatever a policy draws.
         concurrency: Episodes played at a time.
+        token_limit: An episode of several replies ends once they have so many tokens, or None.
     """
 
     problems: Sequence[Problem]
@@ -49,6 +50,7 @@ class Evaluation:
     samples: int = 1
     seed: int = 0
     concurrency: int = 256
+    token_limit: int | None = None
 
     def __post_init__(self) -> None:
         """Raises ValueError where an environment does not take the setting, before anything is written or paid for."""
@@ -122,7 +124,15 @@ class _Recorder:
 
 async def _play(policy: Policy, evaluation: Evaluation, tasks: Sequence[Task], on_record: Callable[[EpisodeRecord], None]) -> None:
     try:
-        await play_all(tasks, evaluation.setting, policy, concurrency=evaluation.concurrency, on_record=on_record, seed=evaluation.seed)
+        await play_all(
+            tasks,
+            evaluation.setting,
+            policy,
+            concurrency=evaluation.concurrency,
+            on_record=on_record,
+            seed=evaluation.seed,
+            token_limit=evaluation.token_limit,
+        )
     finally:
         await policy.close()
 
@@ -130,10 +140,13 @@ async def _play(policy: Policy, evaluation: Evaluation, tasks: Sequence[Task], o
 def manifest(policy: Policy, evaluation: Evaluation) -> dict[str, Any]:
     """What a run is: everything that its scores depend on, and where and when it was started."""
     problems = list(evaluation.problems)
+    setting: dict[str, Any] = {"style": evaluation.setting.style, "oracles": evaluation.setting.oracles}
+    if evaluation.setting.continued:
+        setting |= {"continued": True, "token_limit": evaluation.token_limit}
     return {
         "policy": policy.describe(),
         "suite": {"source": evaluation.source, "hash": problems_hash(problems), "problems": len(problems)},
-        "setting": {"style": evaluation.setting.style, "oracles": evaluation.setting.oracles},
+        "setting": setting,
         "samples": evaluation.samples,
         "seed": evaluation.seed,
         "verifier_version": VERIFIER_VERSION,

@@ -70,6 +70,8 @@ def _of_run(run: Run) -> Iterator[Entry]:
     sampling = run.manifest["policy"].get("sampling", {})
     how = [f"style={setting['style']}", f"oracles={setting['oracles']}"]
     how += [f"{key}={sampling[key]}" for key in ("temperature", "top_p", "top_k", "max_tokens") if key in sampling]
+    if setting.get("continued"):
+        how.append(f"continued=up to {setting['token_limit']} tokens" if setting["token_limit"] else "continued")
     if run.manifest["samples"] > 1:
         how.append(f"samples={run.manifest['samples']}")
     for metric in METRICS:

@@ -10,6 +10,8 @@ from typing import Any, ClassVar
 from envs.environment import Environment, Episode, Message, Setting
 from envs.problem import Problem, content_hash
 from envs.tag.canonical import canonical_hash
+from envs.tag.continued import ContinuedEpisode
+from envs.tag.noise import noisy_states, random_states
 from envs.tag.prompt import compact_reply, compact_task, verbose_reply, verbose_task
 from envs.tag.system import TagSystem, Trace, Word, simulate, stalls
 from envs.tag.verify import verify_reply
@@ -79,10 +81,11 @@ class TagEnvironment(Environment):
             return None
         return self._problem(system, split, None)
 
-    def start(self, problem: Problem, setting: Setting) -> TagEpisode:
+    def start(self, problem: Problem, setting: Setting) -> TagEpisode | ContinuedEpisode:
         if setting.oracles != "none":
             raise ValueError("tag is answered in one reply, so oracles have no turn to speak in: use --oracles none")
-        return TagEpisode(TagSystem.from_payload(problem.payload), setting.style)
+        system = TagSystem.from_payload(problem.payload)
+        return ContinuedEpisode(system, setting.style) if setting.continued else TagEpisode(system, setting.style)
 
     @staticmethod
     def _problem(system: TagSystem, split: str, id: str | None) -> Problem:
@@ -124,21 +127,12 @@ class TagEpisode(Episode):
 
     def noisy(self, rng: random.Random, rate: float) -> str:
         """Each step goes wrong with probability `rate`: a symbol of the new queue is lost or doubled, and the run goes on from there."""
-        states = [self.system.init]
-        while len(states) <= self.system.max_steps and (queue := self.system.step(states[-1])) is not None:
-            if rng.random() < rate:
-                at = rng.randrange(len(queue) + 1)
-                lose = at < len(queue) and rng.random() < 0.5
-                extra = queue[at] if at < len(queue) else rng.choice(self.system.alphabet)
-                queue = queue[:at] + queue[at + 1 :] if lose else (*queue[:at], extra, *queue[at:])
-            states.append(queue)
-        return self._written(states)
+        init = self.system.init
+        return self._written([init, *noisy_states(self.system, init, self.system.max_steps, rng, rate)])
 
     def random(self, rng: random.Random) -> str:
         """The right initial queue, then queues of random symbols."""
-        longest = max(len(self.system.init), 1) * 2
-        steps = range(self.system.max_steps)
-        return self._written([self.system.init, *(tuple(rng.choices(self.system.alphabet, k=rng.randint(1, longest))) for _ in steps)])
+        return self._written([self.system.init, *random_states(self.system, self.system.max_steps, rng)])
 
     def _written(self, states: list[Word] | None) -> str:
         write = verbose_reply if self.style == "verbose" else compact_reply

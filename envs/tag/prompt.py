@@ -35,22 +35,31 @@ def verbose_task(system: TagSystem) -> str:
 
 def verbose_reply(system: TagSystem, trace: Trace, *, states: Sequence[Word] | None = None) -> str:
     """The reply that states `trace`, or `states` in its place (then heads and words are those that these states imply)."""
-    lines: list[str] = []
-    shown = list(trace.states()) if states is None else list(states)
-    for i, queue in enumerate(shown):
-        if i:
-            lines.append("")
-        lines.append(f"### step {i}:")
-        if i == 0:
-            lines.append("- Action: Init")
-        else:
-            before = shown[i - 1]
-            word = system.rules[before[0]] if before else ()
-            appended = f"Append {' '.join(word)} to the end of the queue. " if word else "Append nothing. "
-            lines.append(f"- Head Symbol: {before[0] if before else 'none'}")
-            lines.append(f"- Action: {appended}Remove {' '.join(before[: system.m])} from the head.")
-        lines.append(f"- Queue State: [{' '.join(queue)}]{HALT if len(queue) < system.m else ''}")
+    pieces: list[str] = []
+    before: Word | None = None
+    for i, queue in enumerate(trace.states() if states is None else states):
+        pieces.append(verbose_step(system, i, before, queue))
+        before = queue
+    return "\n\n".join(pieces)
+
+
+def verbose_step(system: TagSystem, i: int, before: Word | None, queue: Word) -> str:
+    """The lines of step i, which leads from `before` (None for step 0) to `queue`."""
+    lines = [f"### step {i}:"]
+    if before is None:
+        lines.append("- Action: Init")
+    else:
+        word = system.rules[before[0]] if before else ()
+        appended = f"Append {' '.join(word)} to the end of the queue. " if word else "Append nothing. "
+        lines.append(f"- Head Symbol: {before[0] if before else 'none'}")
+        lines.append(f"- Action: {appended}Remove {' '.join(before[: system.m])} from the head.")
+    lines.append(f"- Queue State: [{' '.join(queue)}]{HALT if len(queue) < system.m else ''}")
     return "\n".join(lines)
+
+
+def continuation(i: int) -> str:
+    """What is said after a reply that stopped before step i."""
+    return f"Go on with step {i}, in the same format, to the halt or to the last step that is asked for."
 
 
 def compact_task(system: TagSystem) -> str:

@@ -32,15 +32,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--suite", help="a suite, see `tmtrain envs`")
     source.add_argument("--problems", metavar="FILE", help="a file of problems")
+    parser.add_argument("--oracles", default="none", help="none, plan, state, plan+state, state+history or plan+state+history")
+    add_policy_arguments(parser)
+
+
+def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
+    """What says how a policy is run and where the run goes, whatever it is run on."""
     parser.add_argument(
         "--style", choices=("verbose", "compact"), help="prompt style (default: what the checkpoint was trained with, else verbose)"
     )
-    parser.add_argument("--oracles", default="none", help="none, plan, state, plan+state, state+history or plan+state+history")
     parser.add_argument("--limit", type=int, metavar="N", help="only the first N problems")
     parser.add_argument("--samples", type=int, default=1, metavar="K", help="episodes a problem, for pass@k (default: 1)")
     parser.add_argument("--concurrency", type=int, metavar="N", help="episodes in flight (default: 256; 32 with --base-url)")
-    parser.add_argument("-o", "--output", metavar="DIR", help="run directory (default: a new folder under runs/)")
-    parser.add_argument("--resume", action="store_true", help="go on with an interrupted run; needs -o")
+    parser.add_argument("-o", "--output", metavar="DIR", help="where to write (default: a new folder under runs/)")
+    parser.add_argument("--resume", action="store_true", help="go on with what was interrupted; needs -o")
 
     decoding = parser.add_argument_group("decoding")
     decoding.add_argument("--max-tokens", type=int, help="most new tokens a reply (default: 16384, or what the context leaves)")
@@ -76,21 +81,15 @@ def run(args: argparse.Namespace) -> int:
     from eval.runs import Evaluation, evaluate
     from tmtrain.commands.output import print_json
     from tmtrain.commands.problems import named_problems
-    from tmtrain.provenance import read_training_record
 
-    for name in ("limit", "samples", "batch_size", "concurrency", "tensor_parallel", "context"):
-        if (value := getattr(args, name)) is not None and value < 1:
-            raise ValueError(f"--{name.replace('_', '-')} must be at least 1, not {value}")
-    if args.resume and not args.output:
-        raise ValueError("--resume needs -o DIR, the run to go on with")
+    check_policy_arguments(args)
     source = args.suite or args.problems
     problems = named_problems(source)[: args.limit]
-    directory = Path(args.output) if args.output else _new_directory(args.model, source)
+    directory = Path(args.output) if args.output else new_directory(args.model, source)
     check_free(directory, resume=args.resume)
-    style = args.style or read_training_record(args.model).get("style", "verbose")
-    concurrency = args.concurrency or (32 if args.base_url else max(256, 4 * args.batch_size))
-    evaluation = Evaluation(problems, source, Setting.parse(args.oracles, style), args.samples, args.seed, concurrency)
-    policy = scripted_policy(args.model) or _model_policy(args, problems)
+    setting = Setting.parse(args.oracles, prompt_style(args))
+    evaluation = Evaluation(problems, source, setting, args.samples, args.seed, concurrency(args))
+    policy = scripted_policy(args.model) or model_policy(args, problems)
     summary = evaluate(policy, evaluation, directory, resume=args.resume, progress=not args.json)
     if args.json:
         print_json(summary)
@@ -102,7 +101,29 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _model_policy(args: argparse.Namespace, problems: Sequence[Problem]) -> Policy:
+def check_policy_arguments(args: argparse.Namespace) -> None:
+    """Raises ValueError for numbers that make no sense, and for resuming nothing."""
+    for name in ("limit", "samples", "batch_size", "concurrency", "tensor_parallel", "context"):
+        if (value := getattr(args, name)) is not None and value < 1:
+            raise ValueError(f"--{name.replace('_', '-')} must be at least 1, not {value}")
+    if args.resume and not args.output:
+        raise ValueError("--resume needs -o DIR, the run to go on with")
+
+
+def prompt_style(args: argparse.Namespace) -> str:
+    """The style that is asked for, or the one that the checkpoint was trained with."""
+    from tmtrain.provenance import read_training_record
+
+    return str(args.style or read_training_record(args.model).get("style", "verbose"))
+
+
+def concurrency(args: argparse.Namespace) -> int:
+    """Episodes in flight."""
+    return int(args.concurrency or (32 if args.base_url else max(256, 4 * args.batch_size)))
+
+
+def model_policy(args: argparse.Namespace, problems: Sequence[Problem]) -> Policy:
+    """The policy that runs the model of the command line, with the defaults that go with the kind of problems."""
     from envs.registry import load_env
     from eval.backends.load import Options, load_policy
     from eval.backends.sampling import Sampling
@@ -129,7 +150,8 @@ def _model_policy(args: argparse.Namespace, problems: Sequence[Problem]) -> Poli
     return load_policy(args.model, sampling, options)
 
 
-def _new_directory(model: str, source: str) -> Path:
+def new_directory(model: str, source: str) -> Path:
+    """A folder that is not there yet, under runs/."""
     import re
     import time
 
