@@ -12,6 +12,7 @@ from envs.suites import load_suite
 from envs.tag.ablations import DELETIONS, difficulty_problems
 from envs.tag.published import ALPHABETS, ROMAN, published
 from eval.records import EpisodeRecord
+from eval.statistics import wilson
 
 _NAMED = {"roman": ROMAN, "number": "12345", "greek": "αβγδε", "special": "@#$%&"}
 _BASE = next(iter(ALPHABETS))
@@ -70,12 +71,12 @@ def _alphabet(value: str) -> Point:
 
 
 def _temperature(value: str) -> Point:
-    temperature = _number(value, "a temperature", float)
+    temperature = _number(value, "a temperature", float, 0)
     return Point(f"temperature-{temperature:g}", temperature, _BASE, load_suite(_BASE).problems(), temperature)
 
 
 def _deletions(value: str) -> Point:
-    m = _number(value, "a deletion number", int)
+    m = _number(value, "a deletion number", int, 1)
     return Point(f"m-{m}", m, f"tmbench-difficulty, m = {m}", difficulty_problems(m))
 
 
@@ -83,13 +84,13 @@ def _unbounded(value: str) -> Point:
     return Point("unbounded", None, value, load_suite(value).problems())
 
 
-def _number(value: str, what: str, kind: type[int] | type[float]) -> Any:
+def _number(value: str, what: str, kind: type[int] | type[float], least: int) -> Any:
     try:
         number = kind(value)
     except ValueError:
         number = -1
-    if not 0 <= number < 1_000_000:
-        raise ValueError(f"{what} is a number of at least 0, not {value!r}")
+    if not least <= number < 1_000_000:
+        raise ValueError(f"{what} is a number of at least {least}, not {value!r}")
     return number
 
 
@@ -110,6 +111,16 @@ def last_correct_steps(records: Sequence[EpisodeRecord]) -> list[dict[str, Any]]
             last = record.problem["horizon"] if error is None else error - 1
             found.append({"id": record.problem["id"], "sample": record.sample, "last_correct": last, "horizon": record.problem["horizon"]})
     return found
+
+
+def survival(acc: Sequence[Mapping[str, Any]], *, samples: int) -> list[dict[str, Any]]:
+    """The share of the episodes that are right up to each step, from the `acc` of a run that stops at the first wrong one.
+
+    With one sample a problem the episodes are independent, and Wilson's interval is right even for ten of them.
+    """
+    if samples > 1:
+        return [dict(a) for a in acc]
+    return [{**a, **{k: v for k, v in wilson(a["correct"], a["total"]).to_json().items() if k != "n"}} for a in acc]
 
 
 def point_json(point: Point, run: str, summary: Mapping[str, Any]) -> dict[str, Any]:

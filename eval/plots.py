@@ -145,9 +145,11 @@ def ablation_figure(ablations: Mapping[str, Sequence[Mapping[str, Any]]], axis: 
     return figure
 
 
-def unbounded_figure(last_correct: Mapping[str, Sequence[Mapping[str, Any]]], curves: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
+def unbounded_figure(
+    last_correct: Mapping[str, Sequence[Mapping[str, Any]]], survivals: Mapping[str, Sequence[Mapping[str, Any]]]
+) -> Figure:
     """The last correct step of each problem, and the share of the problems still right at each step with its 95 % band (figure 3a of
-    Computational Reasoning of LLMs). `curves` holds the `acc` of each policy's summary."""
+    Computational Reasoning of LLMs). Both arguments are entries of each policy's `ablation.json`."""
     figure = _figure(width=9)
     bars, survival = figure.subplots(1, 2)
     width = 0.8 / len(last_correct)
@@ -157,7 +159,7 @@ def unbounded_figure(last_correct: Mapping[str, Sequence[Mapping[str, Any]]], cu
         bars.bar(at, steps, width=width, color=COLOURS[i % len(COLOURS)], label=name)
     bars.set(xlabel="problem", ylabel="last correct step", xticks=[])
     _finish(bars)
-    points = {name: [(a["step"], a["correct"] / a["total"], a["low"], a["high"]) for a in acc] for name, acc in curves.items()}
+    points = {name: [(a["step"], a["correct"] / a["total"], a["low"], a["high"]) for a in acc] for name, acc in survivals.items()}
     _curves(survival, points, "step", "problems right up to here (%)", marker="")
     return figure
 

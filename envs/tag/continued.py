@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from envs.environment import Episode, Message
 from envs.tag.noise import noisy_states, random_states
-from envs.tag.prompt import continuation, verbose_step, verbose_task
+from envs.tag.prompt import HALT, continuation, verbose_step, verbose_task
 from envs.tag.reader import Statement, read_reply
 from envs.tag.symbols import Alphabet
 from envs.tag.system import TagSystem, Word, simulate
@@ -64,7 +64,7 @@ class ContinuedEpisode(Episode):
         """Judges the steps that a reply adds; False where one of them is wrong or skipped."""
         while self.next_step <= self.trace.horizon and (statement := stated.get(self.next_step)) is not None:
             correct = statement.queue == self.trace.state(self.next_step)
-            if not correct and statement.span[1] >= len(text) and not text.endswith(("]", ">")):
+            if not correct and statement.span[1] >= len(text) and not text.endswith(("]", HALT.strip())):
                 return True  # cut within the state
             kind = Kind.CORRECT if correct else Kind.UNPARSED if statement.queue is None else Kind.WRONG
             # The state before it is right, so a wrong state does not follow from it.

@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from eval.ablations import KINDS as ABLATIONS
-    from eval.records import write_json
+    from eval.records import check_free, write_json
     from tmtrain.commands.output import print_json
 
     check_policy_arguments(args)
@@ -59,6 +59,8 @@ def run(args: argparse.Namespace) -> int:
     _check(args, ablation)
     beside = [_read(path, args.kind) for path in args.beside]
     directory = Path(args.output) if args.output else new_directory(args.model, args.kind)
+    for point in points:
+        check_free(directory / point.folder, resume=args.resume)
     summaries = [_evaluate(args, ablation, point, directory / point.folder) for point in points]
     result = _result(args, ablation, points, summaries, directory)
     write_json(directory / FILE, result)
@@ -91,10 +93,8 @@ def _check(args: argparse.Namespace, ablation: Ablation) -> None:
 def _evaluate(args: argparse.Namespace, ablation: Ablation, point: Point, directory: Path) -> dict[str, Any]:
     from envs.environment import Setting
     from eval.policies import scripted_policy
-    from eval.records import check_free
     from eval.runs import Evaluation, evaluate
 
-    check_free(directory, resume=args.resume)
     problems = list(point.problems)[: args.limit]
     setting = Setting.parse("none", prompt_style(args), continued=ablation.continued)
     scripted = scripted_policy(args.model)
@@ -118,13 +118,16 @@ def _result(
     args: argparse.Namespace, ablation: Ablation, points: Sequence[Point], summaries: Sequence[Mapping[str, Any]], directory: Path
 ) -> dict[str, Any]:
     """What `ablation.json` holds."""
-    from eval.ablations import last_correct_steps, point_json
+    from eval.ablations import last_correct_steps, point_json, survival
     from eval.records import read_records
 
     rows = [point_json(point, point.folder, summary) for point, summary in zip(points, summaries, strict=True)]
     result = {"kind": args.kind, "policy": args.model, "points": rows}
     if ablation.continued:
-        result |= {"last_correct": last_correct_steps(read_records(directory / points[0].folder)), "acc": summaries[0]["acc"]}
+        result |= {
+            "last_correct": last_correct_steps(read_records(directory / points[0].folder)),
+            "survival": survival(summaries[0]["acc"], samples=args.samples),
+        }
     return result
 
 
@@ -147,7 +150,7 @@ def _draw(ablation: Ablation, results: Sequence[Mapping[str, Any]], directory: P
     names = [r["policy"] for r in results]
     named = {n if names.count(n) == 1 else f"{n} ({i})": r for i, (n, r) in enumerate(zip(names, results, strict=True), 1)}
     if ablation.continued:
-        figure = unbounded_figure({n: r["last_correct"] for n, r in named.items()}, {n: r["acc"] for n, r in named.items()})
+        figure = unbounded_figure({n: r["last_correct"] for n, r in named.items()}, {n: r["survival"] for n, r in named.items()})
     else:
         figure = ablation_figure({n: r["points"] for n, r in named.items()}, ablation.axis)
     path = directory / "ablation.png"
