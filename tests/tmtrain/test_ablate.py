@@ -1,0 +1,116 @@
+"""`tmtrain ablate`, as a user types it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tmtrain.cli import main
+
+
+def run(capsys: pytest.CaptureFixture[str], *argv: str) -> Any:
+    """The JSON that a command prints."""
+    assert main([*argv, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_difficulty_gets_a_run_a_setting_and_a_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "a"
+    found = run(capsys, "ablate", "difficulty", "expert", "--values", "2", "12", "--limit", "2", "-o", str(out))
+    assert [(p["label"], p["x"], p["episodes"], p["pass_rate"]["value"]) for p in found["points"]] == [
+        ("m-2", 2, 2, 1.0),
+        ("m-12", 12, 2, 1.0),
+    ]
+    assert json.loads((out / "m-12" / "manifest.json").read_text())["suite"]["source"] == "tmbench-difficulty, m = 12"
+    assert json.loads((out / "ablation.json").read_text())["points"] == found["points"]
+    assert Path(found["figure"]).read_bytes().startswith(b"\x89PNG")
+    assert main(["ablate", "difficulty", "expert", "--values", "3", "12", "-o", str(out)]) == 2
+    assert "m-12 holds a run already" in capsys.readouterr().err and not (out / "m-3").exists()
+    wider = run(capsys, "ablate", "difficulty", "expert", "--values", "3", "12", "--limit", "2", "--resume", "-o", str(out))
+    assert [p["label"] for p in wider["points"]] == ["m-3", "m-12"]
+    beside = run(
+        capsys, "ablate", "difficulty", "noisy:0.5", "--values", "3", "--limit", "2", "-o", str(tmp_path / "b"), "--beside", str(out)
+    )
+    assert Path(beside["figure"]).exists()
+    assert main(["ablate", "alphabets", "expert", "-o", str(tmp_path / "c"), "--beside", str(out)]) == 2
+    assert "is an ablation of difficulty, not of alphabets" in capsys.readouterr().err
+
+
+def test_unbounded_reports_each_problems_last_correct_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = run(capsys, "ablate", "unbounded", "noisy:0.05", "--limit", "2", "-o", str(tmp_path))
+    assert [e["horizon"] for e in found["last_correct"]] == [1000, 1000]
+    assert found["survival"][0]["correct"] == 2 and len(found["survival"]) == 1001
+    manifest = json.loads((tmp_path / "unbounded" / "manifest.json").read_text())
+    assert manifest["setting"] == {"style": "verbose", "oracles": "none", "continued": True, "token_limit": None}
+    assert run(capsys, "score", str(tmp_path / "unbounded"))["changed"] == []
+    assert main(["ablate", "unbounded", "noisy:0.05", "--limit", "2", "-o", str(tmp_path), "--resume"]) == 0
+    assert f"{found['last_correct'][0]['last_correct']} of 1000" in capsys.readouterr().out
+
+
+def test_alphabets_may_be_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = run(capsys, "ablate", "alphabets", "noisy:0.1", "--values", "greek", "VWXYZ", "--limit", "3", "-o", str(tmp_path))
+    assert [p["run"] for p in found["points"]] == ["greek", "VWXYZ"]
+    greek, own = (p["swa_uniform"] for p in found["points"])
+    assert greek == own, "the same errors at the same steps"
+
+
+BAD = {
+    "an unknown value": (["difficulty", "expert", "--values", "0"], "at least 1"),
+    "a temperature beside its sweep": (["temperature", "expert", "--temperature", "1"], "is what varies"),
+    "a token limit for a script": (["unbounded", "expert", "--token-limit", "5"], "is for models in the unbounded ablation"),
+    "a token limit elsewhere": (["difficulty", "m", "--token-limit", "5"], "is for models in the unbounded ablation"),
+    "compact answers that go on": (["unbounded", "expert", "--style", "compact"], "use --style verbose"),
+    "no ablation beside": (["difficulty", "expert", "--beside", "/nowhere"], "holds no ablation"),
+    "resuming nothing": (["difficulty", "expert", "--resume"], "--resume needs -o"),
+    "several suites": (["unbounded", "expert", "--values", "turing-parity", "tmbench-unbounded"], "one suite"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_gets_one_line(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    argv, line = BAD[case]
+    assert main(["ablate", *argv]) == 2
+    error = capsys.readouterr().err
+    assert line in error and error.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_the_temperature_reaches_the_model(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    from tmtrain.tiny import tiny_model, tiny_tokenizer
+
+    tiny_model(0).save_pretrained(tmp_path / "model")
+    tiny_tokenizer().save_pretrained(tmp_path / "model")
+    command = ["ablate", "temperature", str(tmp_path / "model"), "--values", "0", "1.5", "--style", "compact", "--max-tokens", "3"]
+    assert main([*command, "--limit", "1", "-o", str(tmp_path / "a")]) == 0
+    for folder, temperature, top_p in (("temperature-0", 0.0, 1.0), ("temperature-1.5", 1.5, 0.8)):
+        sampling = json.loads((tmp_path / "a" / folder / "manifest.json").read_text())["policy"]["sampling"]
+        assert (sampling["temperature"], sampling["top_p"]) == (temperature, top_p)
+
+
+def test_a_model_goes_on_from_its_own_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A served model that writes thirty steps a reply is asked to go on, with its own answers before it."""
+    pytest.importorskip("openai")
+    from envs.environment import Setting
+    from envs.registry import load_env
+    from envs.suites import load_suite
+    from tests.eval.fake_server import chat_answer, fake_server
+
+    problem = load_suite("tmbench-unbounded").problems()[0]
+
+    def answer(body: dict[str, Any]) -> Any:
+        episode = load_env("tag").start(problem, Setting(continued=True))
+        for message in body["messages"]:
+            if message["role"] == "assistant":
+                episode.reply(message["content"])
+        return chat_answer(episode.expert(), "length")
+
+    with fake_server(answer, models=[{"id": "m", "object": "model", "created": 0, "owned_by": "me"}]) as server:
+        argv = ["ablate", "unbounded", "m", "--base-url", server.url, "--limit", "1", "--token-limit", "14", "-o", str(tmp_path)]
+        found = run(capsys, *argv)
+    assert [len(body["messages"]) for body in server.seen] == [1, 3, 5, 7, 9]
+    assert found["last_correct"][0]["last_correct"] == 149, "five replies of three tokens each reach a limit of 14"
