@@ -11,6 +11,7 @@ from typing import Any
 
 from eval.plots import endings_figure, horizon_figure, step_accuracy_figure, tokens_figure
 from eval.records import EpisodeRecord, read_manifest, read_records
+from eval.reference.tmbench import check_comparable, read_table
 from eval.statistics import percent
 from eval.summary import summarise
 
@@ -46,8 +47,25 @@ def read_runs(paths: Sequence[str | Path]) -> list[Run]:
     return runs
 
 
-def write_report(runs: Sequence[Run], directory: str | Path) -> Path:
-    """Writes `report.html` and `plots/*.png` into `directory` and returns the page's path."""
+def published_ranking(runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """The runs among the models of the published table, by pass rate: scores as fractions, and whether a row is one of the runs.
+
+    Raises:
+        ValueError: Where a run is not of the whole of the published suite.
+    """
+    keys = ("swa_uniform", "swa_linear", "pass_rate")
+    rows: list[dict[str, Any]] = [{"model": m.name, "own": False, **{key: getattr(m, key) for key in keys}} for m in read_table()]
+    for run in runs:
+        check_comparable(run.name, run.manifest, len({r.problem["id"] for r in run.records}))
+        rows.append({"model": run.name, "own": True, **{key: run.summary[key]["value"] for key in keys}})
+    return sorted(rows, key=lambda row: (row["pass_rate"], row["swa_uniform"]), reverse=True)
+
+
+def write_report(runs: Sequence[Run], directory: str | Path, *, published: Sequence[dict[str, Any]] = ()) -> Path:
+    """Writes `report.html` and `plots/*.png` into `directory` and returns the page's path.
+
+    `published` is what `published_ranking` gives, where the page should show it.
+    """
     import jinja2
 
     directory = Path(directory)
@@ -73,7 +91,7 @@ def write_report(runs: Sequence[Run], directory: str | Path) -> Path:
     )
     environment.filters["percent"] = percent
     page = environment.get_template("report.html.j2").render(
-        runs=runs, scores=_scores(runs), images=images, episodes=[_episodes(run) for run in runs]
+        runs=runs, scores=_scores(runs), images=images, episodes=[_episodes(run) for run in runs], published=published
     )
     path = directory / "report.html"
     path.write_text(page, encoding="utf-8")

@@ -180,6 +180,19 @@ def test_a_model_of_ones_own_joins_in(own_run: Path, tmp_path: Path, capsys: pyt
     assert main(["correlate", *table_models]) == 2 and "same score" in capsys.readouterr().err
 
 
+def test_a_run_finds_its_place_among_the_published_models(own_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = run(capsys, "report", str(own_run), "--published", "-o", str(tmp_path))
+    rows = found["published"]
+    rates = [row["pass_rate"] for row in rows]
+    assert len(rows) == 36 and rates == sorted(rates, reverse=True) and rows[0]["model"] == "Gemini-2.5-Pro"
+    (own,) = [row for row in rows if row["own"]]
+    assert own["model"] == "mine" and own["pass_rate"] == json.loads((own_run / "summary.json").read_text())["pass_rate"]["value"]
+    page = (tmp_path / "report.html").read_text()
+    assert "Among the published models" in page and "Claude-3.7-Sonnet" in page
+    assert main(["report", str(own_run), "--published", "-o", str(tmp_path)]) == 0
+    assert "→ mine" in capsys.readouterr().out
+
+
 BAD = {
     "scores without a run": (["--scores", "x={file}"], "'x' has benchmark scores and no pass rate"),
     "no pair": (["--scores", "{file}x"], "--scores takes NAME=FILE"),
