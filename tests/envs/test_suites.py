@@ -16,6 +16,21 @@ HASHES = {
     "tmbench-v1-special": "42938d642e476c46771d67ca7c826355",
 }
 
+MADE_HERE = {
+    "tmbench-difficulty": "9259b70adc08e4cc9da8570e1ed1faf3",
+    "tmbench-unbounded": "42e6ba8a3692c255048916cd0022b7d5",
+    "turing-unary-increment": "52b037a6314acb6f14b9939f3e6def6a",
+    "turing-binary-increment": "39ef94115cce21f6d243d7cb7db33df9",
+    "turing-parity": "6fe463544423a6d8fbfc56012d34dc9e",
+    "turing-busy-beaver": "96fd2d93321b0b0707443446cba37861",
+    "turing-copying": "fb8794480ae46aaad8eae88590555974",
+}
+
+
+def test_no_suite_is_without_a_frozen_hash() -> None:
+    assert [*HASHES, *MADE_HERE] == suite_names()
+    assert {name: problems_hash(load_suite(name).problems()) for name in MADE_HERE} == MADE_HERE
+
 
 @pytest.mark.parametrize("name", HASHES)
 def test_tag_suites_hold_the_published_problems(name: str) -> None:
