@@ -175,6 +175,7 @@ def test_a_model_of_ones_own_joins_in(own_run: Path, tmp_path: Path, capsys: pyt
     assert {r["benchmark"]: r["task"] for r in found["read"]}["math500"] == "hendrycks_math500"
     assert json.loads((out / "correlation.json").read_text())["pearson_r"] == found["pearson_r"]
     assert Path(found["plots"][0]).read_bytes().startswith(b"\x89PNG")
+    assert main(["correlate", "--run", f"mine={own_run}"]) == 2 and "no benchmark scores" in capsys.readouterr().err
     table_models = [a for name in CORRELATED[:3] for a in ("--scores", f"{name}={tmp_path / 'mmlu.json'}")]
     (tmp_path / "mmlu.json").write_text('{"results": {"mmlu_pro": {"exact_match,custom-extract": 0.5}}}')
     assert main(["correlate", *table_models]) == 2 and "same score" in capsys.readouterr().err

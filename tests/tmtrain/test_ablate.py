@@ -8,13 +8,19 @@ from typing import Any
 
 import pytest
 
+from eval.ablations import KINDS as ABLATIONS
 from tmtrain.cli import main
+from tmtrain.commands.ablate import KINDS
 
 
 def run(capsys: pytest.CaptureFixture[str], *argv: str) -> Any:
     """The JSON that a command prints."""
     assert main([*argv, "--json"]) == 0
     return json.loads(capsys.readouterr().out)
+
+
+def test_the_command_has_every_kind() -> None:
+    assert tuple(ABLATIONS) == KINDS
 
 
 def test_difficulty_gets_a_run_a_setting_and_a_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,7 @@
 
 KIND is alphabets (the published problems in roman, number, greek and special symbols, or any five of your own), temperature (0 to 3, with
 top-p 0.8), difficulty (the deletion number m from 2 to 20, all else alike) or unbounded (ten problems of 1,000 steps: an answer that stops
-is asked to go on until its first wrong state, or until it has spent --token-limit tokens).
+is asked to go on until its first wrong state, its context's end or --token-limit).
 
   tmtrain ablate difficulty noisy:0.01 -o runs/difficulty
   tmtrain ablate alphabets Qwen/Qwen3-8B --values roman greek VWXYZ -o runs/alphabets
@@ -33,17 +33,13 @@ KINDS = ("alphabets", "temperature", "difficulty", "unbounded")
 FILE = "ablation.json"
 #: Of the temperature ablation (section 4.4).
 TOP_P = 0.8
-#: The paper's limit for a model that is asked to go on (section 4.4).
-TOKEN_LIMIT = 1_048_576
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("kind", choices=KINDS, metavar="KIND", help=" | ".join(KINDS))
     parser.add_argument("model", metavar="MODEL", help="folder, hub id or served name, or expert | random | noisy:P | replay:FILE")
     parser.add_argument("--values", nargs="+", metavar="VALUE", help="settings to run in place of the paper's")
-    parser.add_argument(
-        "--token-limit", type=int, metavar="N", help=f"unbounded: most tokens of an episode's replies (default: {TOKEN_LIMIT:,})"
-    )
+    parser.add_argument("--token-limit", type=int, metavar="N", help="unbounded: most tokens of an episode's replies (paper: 1048576)")
     parser.add_argument("--beside", nargs="+", default=[], metavar="DIR", help="ablations of the same kind to draw in the figure")
     add_policy_arguments(parser)
 
@@ -97,10 +93,8 @@ def _evaluate(args: argparse.Namespace, ablation: Ablation, point: Point, direct
 
     problems = list(point.problems)[: args.limit]
     setting = Setting.parse("none", prompt_style(args), continued=ablation.continued)
-    scripted = scripted_policy(args.model)
-    limit = (args.token_limit or TOKEN_LIMIT) if ablation.continued and scripted is None else None
-    evaluation = Evaluation(problems, point.source, setting, args.samples, args.seed, concurrency(args), limit)
-    policy = scripted or _model(args, point)
+    evaluation = Evaluation(problems, point.source, setting, args.samples, args.seed, concurrency(args), args.token_limit)
+    policy = scripted_policy(args.model) or _model(args, point)
     return evaluate(policy, evaluation, directory, resume=args.resume, progress=not args.json)
 
 

@@ -56,6 +56,8 @@ def run(args: argparse.Namespace) -> int:
     read = _add_scores(scores, args.scores)
     if idle := sorted(scores.keys() - pass_rates.keys()):
         raise ValueError(f"{idle[0]!r} has benchmark scores and no pass rate: add --run {idle[0]}=DIR")
+    if bare := sorted(pass_rates.keys() - scores.keys()):
+        raise ValueError(f"{bare[0]!r} has a run and no benchmark scores: add --scores {bare[0]}=FILE")
     mean = correlate(pass_rates, mean_scores(scores))
     found: dict[str, Correlation] = {}
     for benchmark in _NAMES:
