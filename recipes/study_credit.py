@@ -1,10 +1,10 @@
-"""Credit modes compared: the tiny model on tag and on ListWorld, three seeds, GRPO under each mode from the same warm-up of that seed.
+"""Credit modes compared: the tiny model on tag and on ListWorld, GRPO under each mode with three seeds, all from one warm-up.
 
   python recipes/study_credit.py                           all of it, as many runs at a time as there are cores; ends in docs/
   python recipes/study_credit.py --output runs/my_study --seeds 3 4 5 --docs runs/my_study
 
-Within a seed all modes start from one checkpoint, draw the same problems in the same order, see as many rollouts and differ in `credit`
-alone. A study that was interrupted goes on where it stopped.
+Within a seed all modes draw the same problems in the same order, see as many rollouts and differ in `credit` alone. A study that was
+interrupted goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -47,13 +47,15 @@ def main() -> None:
     arguments.add_argument("--envs", nargs="+", choices=ENVIRONMENTS, default=list(ENVIRONMENTS), help="default: all")
     given = arguments.parse_args()
 
-    starts = {(env, seed): given.output / env / f"seed_{seed}" / "warmup" for env in given.envs for seed in given.seeds}
-    run_all([command(env, 0, seed, folder) for (env, seed), folder in starts.items()])
-    runs = {(env, seed, mode): given.output / env / f"seed_{seed}" / mode for env, seed in starts for mode in MODES}
-    from_warmup = {key: ["--warmup", "null", "--model", str(starts[key] / "checkpoint")] for key in starts}
+    starts = {env: given.output / env / "warmup" for env in given.envs}
+    run_all([command(env, 0, folder) for env, folder in starts.items()])
+    runs = {(env, seed, mode): given.output / env / f"{mode}_{seed}" for env in starts for seed in given.seeds for mode in MODES}
     run_all(
         [
-            command(env, 1, seed, folder, *from_warmup[env, seed], "--credit", mode, "--eval_every", str(EVERY))
+            command(
+                *(env, 1, folder, "--seed", str(seed), "--credit", mode, "--eval_every", str(EVERY)),
+                *("--warmup", "null", "--model", str(starts[env] / "checkpoint")),
+            )
             for (env, seed, mode), folder in runs.items()
         ]
     )
@@ -65,10 +67,10 @@ def main() -> None:
     print(given.docs / "credit_study.md")
 
 
-def command(env: str, stage: int, seed: int, folder: Path, *more: str) -> list[str]:
+def command(env: str, stage: int, folder: Path, *more: str) -> list[str]:
     """The command line of one run: stage 0 is the warm-up, 1 is GRPO."""
     program, file = ENVIRONMENTS[env][stage]
-    settings = ["--config", str(HERE / file), "--seed", str(seed), "--output_dir", str(folder), "--resume", "true"]
+    settings = ["--config", str(HERE / file), "--output_dir", str(folder), "--resume", "true"]
     return [sys.executable, str(HERE / program), *settings, *more]
 
 
@@ -137,8 +139,8 @@ def table(curves: Mapping[tuple[str, int, str], dict[str, Curve]], envs: Sequenc
     return (
         "# Credit modes compared\n\n"
         "Made by `make study-credit`. Held-out scores in percent, decoded greedily: the mean of "
-        f"{len(seeds)} seeds with the 95 % interval of Student's t over seeds. The differences are paired: all modes of a seed start from\n"
-        f"one warm-up and see the same problems. Rollouts a run: {per_run}.\n\n"
+        f"{len(seeds)} seeds with the 95 % interval of Student's t over seeds. All runs start from one warm-up; the differences are paired:\n"
+        f"all modes of a seed see the same problems. Rollouts a run: {per_run}.\n\n"
         + "\n".join(lines)
         + "\n\n![Held-out scores against rollouts seen](credit_study.png)\n\nThin lines are the seeds, thick ones their mean.\n"
     )
