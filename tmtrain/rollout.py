@@ -15,7 +15,7 @@ from typing import Any
 
 from envs.dataset import parse_problem
 from envs.environment import Setting
-from envs.verdict import Ending, Verdict
+from envs.verdict import Ending, Kind, Verdict
 from eval.backends.chat import Chat
 from eval.backends.folder import Model
 from eval.backends.sampling import Sampling
@@ -59,8 +59,13 @@ class Rollout:
     verdict: Verdict
 
     def credited(self) -> list[CreditedStep]:
-        """Every action with its reward, on the tokens of its reply. Later actions count after an error, too: the state is a real one."""
-        return [CreditedStep(s.index, float(s.correct), *self.turns[s.turn]) for s in self.verdict.due if s.turn < len(self.turns)]
+        """Every action with its reward, on the tokens of its reply.
+
+        Later actions count after an error, too, since the state is a real one; but not once the goal is out of reach: there no action is
+        right, so its reward says nothing about the tokens that chose it.
+        """
+        judged = [s for s in self.verdict.due if s.turn < len(self.turns) and s.kind is not Kind.DEAD]
+        return [CreditedStep(s.index, float(s.correct), *self.turns[s.turn]) for s in judged]
 
 
 def join(turns: Sequence[Turn], stops: Sequence[int], verdict: Verdict) -> Rollout:
