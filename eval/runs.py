@@ -133,7 +133,7 @@ def manifest(policy: Policy, evaluation: Evaluation) -> dict[str, Any]:
     return {
         "policy": policy.describe(),
         "suite": {"source": evaluation.source, "hash": problems_hash(problems), "problems": len(problems)},
-        "setting": {"style": evaluation.setting.style, "oracles": evaluation.setting.oracles},
+        "setting": {name: getattr(evaluation.setting, name) for name in ("style", "wording", "oracles")},
         "samples": evaluation.samples,
         "seed": evaluation.seed,
         "verifier_version": VERIFIER_VERSION,
