@@ -29,7 +29,7 @@ def step_accuracy_figure(summaries: Mapping[str, Mapping[str, Any]]) -> Figure:
         name: [(a["step"], a["correct"] / a["total"], a["low"], a["high"]) for a in summary["acc"] if a["total"]]
         for name, summary in summaries.items()
     }
-    figure = _figure()
+    figure = new_figure()
     _curves(figure.subplots(), curves, "step", "step accuracy (%)")
     return figure
 
@@ -51,7 +51,7 @@ def horizon_figure(summaries: Mapping[str, Mapping[str, Any]]) -> Figure | None:
         }
     if len({point[0] for curves in panels.values() for points in curves.values() for point in points}) < 2:
         return None
-    figure = _figure(width=9)
+    figure = new_figure(width=9)
     for axes, (label, curves) in zip(figure.subplots(1, 2, sharey=True), panels.items(), strict=True):
         _curves(axes, curves, "steps of the true trace", label)
     return figure
@@ -62,7 +62,7 @@ def tokens_figure(tokens: Mapping[str, Sequence[int]]) -> Figure | None:
     known = {name: sorted(counts) for name, counts in tokens.items() if counts}
     if not known:
         return None
-    figure = _figure()
+    figure = new_figure()
     axes = figure.subplots()
     for i, (name, counts) in enumerate(known.items()):
         shares = [100 * (rank + 1) / len(counts) for rank in range(len(counts))]
@@ -70,13 +70,13 @@ def tokens_figure(tokens: Mapping[str, Sequence[int]]) -> Figure | None:
     if max(counts[-1] for counts in known.values()) > 30 * max(1, min(counts[0] for counts in known.values())):
         axes.set_xscale("log")
     axes.set(xlabel="tokens of an episode's replies", ylabel="episodes with at most so many (%)", ylim=(-2, 102))
-    _finish(axes)
+    finish(axes)
     return figure
 
 
 def endings_figure(endings: Mapping[str, Mapping[str, int]]) -> Figure:
     """How episodes ended: one bar a run, cut by the share of each ending."""
-    figure = _figure(height=1.1 + 0.45 * len(endings))
+    figure = new_figure(height=1.1 + 0.45 * len(endings))
     axes = figure.subplots()
     kinds = [kind for kind in _ENDINGS if any(kind in counts for counts in endings.values())]
     names = list(endings)
@@ -93,7 +93,8 @@ def endings_figure(endings: Mapping[str, Mapping[str, int]]) -> Figure:
     return figure
 
 
-def _figure(width: float = 7, height: float = 4) -> Figure:
+def new_figure(width: float = 7, height: float = 4) -> Figure:
+    """An empty figure of this size in inches."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
@@ -111,10 +112,11 @@ def _curves(axes: Any, curves: Mapping[str, Sequence[tuple[float, float, float, 
         axes.plot(x, [100 * v for v in value], color=colour, label=name, marker="o", markersize=3)
     axes.set(xlabel=x_label, ylabel=y_label, ylim=(-2, 102))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    _finish(axes)
+    finish(axes)
 
 
-def _finish(axes: Any) -> None:
+def finish(axes: Any) -> None:
+    """The look of all axes: a faint grid, no box, and a legend where there is something to name."""
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
     if axes.get_legend_handles_labels()[0]:

@@ -1,8 +1,9 @@
-"""Intervals: Wilson's for rates of independent trials, a seeded cluster bootstrap for everything else."""
+"""Intervals: Wilson's for rates of independent trials, Student's t for paired differences, a seeded cluster bootstrap for the rest."""
 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -95,6 +96,43 @@ def bootstrap(
     tail = (1 - CONFIDENCE) / 2
     low, high = np.nanquantile(values, [tail, 1 - tail])
     return Rate(value, min(float(low), value), max(float(high), value), len(set(clusters)))
+
+
+def mean_interval(strata: Sequence[Mapping[str, float]], confidence: float = CONFIDENCE) -> Rate:
+    """The mean of the strata's means of values in -1…1, with Student's t interval.
+
+    The strata count alike however many values they have. Values of the same cluster in several strata are taken to depend on each other
+    (cluster-robust variance); the degrees of freedom are Satterthwaite's. Where no stratum varies at all, t would give a point: the
+    interval is then what could differ unseen among so many (Clopper and Pearson), in the smallest stratum.
+
+    Args:
+        strata: For each stratum the value of each cluster (problem id); empty ones are left out.
+        confidence: Of the interval, e.g. 1 - 0.05 / 12 for each of twelve that are to hold together (Bonferroni).
+    """
+    from scipy.stats import t
+
+    filled = [(list(s), np.array(list(s.values()))) for s in strata if s]
+    clusters = {name for names, _ in filled for name in names}
+    if not filled:
+        return Rate(None, None, None, 0)
+    value = float(np.mean([values.mean() for _, values in filled]))
+    sizes = np.array([len(values) for _, values in filled])
+    if sizes.min() == 1:  # one problem says nothing about the others
+        return Rate(value, -1.0, 1.0, len(clusters))
+    together: dict[str, float] = defaultdict(float)
+    alone = []
+    for (names, values), n in zip(filled, sizes, strict=True):
+        parts = (values - values.mean()) * math.sqrt(n / (n - 1)) / (n * len(filled))
+        alone.append(float(parts @ parts))
+        for name, part in zip(names, parts, strict=True):
+            together[name] += part
+    variance = sum(part * part for part in together.values())
+    if sum(alone) < 1e-20:
+        half = 1 - ((1 - confidence) / 2) ** (1 / int(sizes.min()))
+    else:
+        freedom = sum(alone) ** 2 / sum(a * a / (n - 1) for a, n in zip(alone, sizes, strict=True))
+        half = float(t.ppf((1 + confidence) / 2, freedom)) * math.sqrt(variance)
+    return Rate(value, max(-1.0, value - half), min(1.0, value + half), len(clusters))
 
 
 def pass_at_k(n: int, correct: int, k: int) -> float:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 #: Commands in the order of a project's life; each is a module of `tmtrain.commands`.
-COMMANDS = ("envs", "generate", "overlap", "play", "demos", "eval", "score", "report", "compare", "card")
+COMMANDS = ("envs", "generate", "overlap", "play", "demos", "eval", "score", "report", "compare", "oracles", "card")
 
 _DESCRIPTION = """\
 Measure, and by fine-tuning improve, how faithfully a language model carries out rules over many steps.

@@ -206,7 +206,7 @@ def test_the_action_of_every_written_reply_is_read_back(name: str) -> None:
         for problem in problems(name, 1):
             episode = start(problem, setting)
             for action in episode.game.legal(episode.state):
-                assert episode.read(episode._written("So:", action)) == action
+                assert episode.read(episode.written("So:", action)) == action
                 assert episode.read(str(action)) == action
 
 
