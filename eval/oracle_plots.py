@@ -68,7 +68,7 @@ def _horizons(rows: Rows, worlds: Sequence[str], models: Sequence[str]) -> Figur
     shown = [w for w in worlds if sum(row["world"] == w for row in rows) > 1]
     if not shown:
         return None
-    figure, panels = _panels(shown, 3.6)
+    figure, panels = _panels(shown, 2.8)
     for world, axes in panels.items():
         for i, model in enumerate(models):
             own = [row for row in rows if (row["model"], row["world"]) == (model, world)]
@@ -81,7 +81,7 @@ def _horizons(rows: Rows, worlds: Sequence[str], models: Sequence[str]) -> Figur
             axes.plot(x, [100 * row["step_accuracy"]["value"] for row in own], color=colour, linestyle="--", linewidth=1.2)
             chance = [100 * row["independence"]["on_track"]["predicted"]["value"] for row in own]
             axes.plot(x, chance, color=colour, linestyle=":", linewidth=1.2)
-        axes.set(title=world, xlabel="horizon (actions)", ylim=(-2, 102))
+        axes.set(title=world, xlabel="horizon T* (actions)", ylim=(-2, 102))
         finish(axes)
         axes.get_legend().remove()
     first = next(iter(panels.values()))
@@ -94,7 +94,7 @@ def _horizons(rows: Rows, worlds: Sequence[str], models: Sequence[str]) -> Figur
 
 def _settings(rows: Rows, worlds: Sequence[str], models: Sequence[str]) -> Figure:
     """Success in each setting, one group of bars a model."""
-    figure, panels = _panels(worlds, 3.4, share_x=False)
+    figure, panels = _panels(worlds, 2.8)
     settings = [o for o in ORACLES if any(row["oracles"] == o for row in rows)]
     width = 0.84 / len(settings)
     for world, axes in panels.items():
@@ -105,7 +105,7 @@ def _settings(rows: Rows, worlds: Sequence[str], models: Sequence[str]) -> Figur
             x = [here.index(row["model"]) + width * (i - (len(settings) - 1) / 2) for row in own]
             axes.bar(x, value, width * 0.92, yerr=spread, color=_SETTING[oracles], label=oracles, error_kw={"elinewidth": 1})
         axes.set(title=world, ylim=(0, 102))
-        axes.set_xticks(range(len(here)), here, fontsize=8, rotation=0 if len(here) < 3 else 20)
+        axes.set_xticks(range(len(here)), here, fontsize=9, rotation=0 if len(here) < 5 else 20)
         finish(axes)
         axes.get_legend().remove()
     first = next(iter(panels.values()))
@@ -138,7 +138,7 @@ def _levelled(rows: Rows, key: str) -> Figure | None:
 def _errors(rows: Rows, worlds: Sequence[str], models: Sequence[str]) -> Figure:
     """What steps were, one bar a model and setting."""
     most = max(sum(row["world"] == world for row in rows) for world in worlds)
-    figure, panels = _panels(worlds, 1.2 + 0.24 * most, share_x=True)
+    figure, panels = _panels(worlds, 0.9 + 0.2 * most)
     for world, axes in panels.items():
         own = [row for row in rows if row["world"] == world]
         names = [f"{row['model']}, {row['oracles']}" if len(models) > 1 else row["oracles"] for row in own]
@@ -175,12 +175,12 @@ def _wordings(rows: Rows) -> Figure | None:
     return figure
 
 
-def _panels(worlds: Sequence[str], height: float, *, share_x: bool = False) -> tuple[Figure, dict[str, Any]]:
-    """A figure with one panel a world, at most four in a row."""
-    columns = min(len(worlds), 2 if height > 4 else 4)
+def _panels(worlds: Sequence[str], height: float) -> tuple[Figure, dict[str, Any]]:
+    """A figure with one panel a world, two in a row."""
+    columns = min(len(worlds), 2)
     rows = -(-len(worlds) // columns)
-    figure = new_figure(max(5.5, (5 if columns < 3 else 3.2) * columns), 0.5 + height * rows)
-    every = figure.subplots(rows, columns, squeeze=False, sharex=share_x).ravel()
+    figure = new_figure(7 if columns == 1 else 10, 0.5 + height * rows)
+    every = figure.subplots(rows, columns, squeeze=False).ravel()
     for spare in every[len(worlds) :]:
         spare.set_visible(False)
     return figure, dict(zip(worlds, every, strict=False))
