@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -69,9 +70,14 @@ def resample(clusters: Sequence[str], seed: int = 0) -> np.ndarray:
         Integers of shape (RESAMPLES, n).
     """
     names, member = np.unique(np.asarray(clusters, dtype=object).astype(str), return_inverse=True)
+    return _counts(len(names), seed)[:, member]
+
+
+@lru_cache(maxsize=4)  # an analysis asks for the same few again and again
+def _counts(clusters: int, seed: int) -> np.ndarray:
+    """How often each cluster is drawn in each resample."""
     rng = np.random.default_rng(seed)
-    counts = rng.multinomial(len(names), np.full(len(names), 1 / len(names)), size=RESAMPLES)
-    return counts[:, member]
+    return rng.multinomial(clusters, np.full(clusters, 1 / clusters), size=RESAMPLES)
 
 
 def bootstrap(

@@ -8,9 +8,13 @@ from typing import Any
 
 import pytest
 
-from envs.environment import ORACLES
+from envs.environment import ORACLES, WORDINGS, Setting
+from eval.oracles import analyse
 from eval.records import read_manifest
+from tests.eval.agents import invented
 from tmtrain.cli import main
+from tmtrain.commands.eval import _settings
+from tmtrain.commands.oracles import _targets
 
 
 def run(capsys: pytest.CaptureFixture[str], *argv: str) -> Any:
@@ -20,26 +24,21 @@ def run(capsys: pytest.CaptureFixture[str], *argv: str) -> Any:
 
 def test_the_experiment_and_its_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "forgets"
-    played = run(capsys, "eval", "weak:forgets:3", "--suite", "lumina-tiny", "--limit", "60", "--oracles", "all", "-o", str(out))
+    played = run(capsys, "eval", "weak:forgets:3", "--suite", "lumina-tiny", "--limit", "40", "--oracles", "all", "-o", str(out))
     assert list(played["runs"]) == list(ORACLES)
     assert [read_manifest(out / name)["setting"]["oracles"] for name in ORACLES] == list(ORACLES)
     hashes = {read_manifest(out / name)["suite"]["hash"] for name in ORACLES}
     assert len(hashes) == 1, "the same problems in every setting"
-    found = run(capsys, "oracles", str(out))
-    effects = {(e["world"], e["oracle"]): e["effect"] for e in found["effects"]}
-    assert effects["listworld", "state"] == effects["tagworld", "state"] == 1
-    for row in found["settings"]:
-        assert row["success"] == played["runs"][row["oracles"]]["success_rate"] or row["episodes"] == 30
-    page = Path(found["report"]).read_text(encoding="utf-8")
-    assert page.count('src="data:image/png;base64,') == 6 and "http" not in page, "the page must stand alone"
-    assert {Path(p).name for p in found["plots"]} == {
-        "effects.png",
-        "errors.png",
-        "figure_3_horizons.png",
-        "figure_4_settings.png",
-        "figure_6a_models.png",
-        "figure_6b_worlds.png",
-    }
+    assert main(["oracles", str(out)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    finding = next(line for line in lines if line.startswith("weak:forgets:3, tagworld: "))
+    assert finding.startswith("weak:forgets:3, tagworld: state tracking +") and finding.count("no effect") == 2
+    page, *plots = lines[-7:]
+    text = Path(page).read_text(encoding="utf-8")
+    assert text.count('src="data:image/png;base64,') == 6 and "http" not in text, "the page must stand alone"
+    names = ["effects", "errors", "figure_3_horizons", "figure_4_settings", "figure_6a_models", "figure_6b_worlds"]
+    assert [Path(plot).stem for plot in plots] == names
+    assert all(Path(plot).read_bytes().startswith(b"\x89PNG") for plot in plots)
 
 
 def test_an_experiment_that_was_stopped_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -51,10 +50,6 @@ def test_an_experiment_that_was_stopped_goes_on(tmp_path: Path, capsys: pytest.C
     again = run(capsys, *command, "--resume")
     for name in ORACLES:
         assert again["runs"][name]["success_rate"] == first["runs"][name]["success_rate"]
-    assert main(["oracles", str(tmp_path / "x")]) == 0
-    finding, *_, plot = capsys.readouterr().out.splitlines()
-    assert finding.startswith("weak:lost, gridworld: ") and finding.count("no effect") == 3, "four problems show nothing"
-    assert plot.endswith("figure_6b_worlds.png") and Path(plot).read_bytes().startswith(b"\x89PNG")
 
 
 def test_part_of_the_settings_gives_part_of_the_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -68,22 +63,28 @@ def test_part_of_the_settings_gives_part_of_the_report(tmp_path: Path, capsys: p
 
 def test_all_wordings_and_how_much_they_move_scores(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "words"
-    command = ["eval", "weak:distracted", "--suite", "lumina-tiny", "--limit", "2", "-o", str(out)]
-    played = run(capsys, *command, "--wording", "all", "--oracles", "all")
-    assert len(played["runs"]) == 18 and "brief/state+history" in played["runs"]
-    assert read_manifest(out / "formal" / "plan")["setting"] == {"style": "verbose", "wording": "formal", "oracles": "plan"}
+    played = run(capsys, "eval", "weak:lost", "--suite", "lumina-gridworld", "--limit", "2", "--wording", "all", "-o", str(out))
+    assert list(played["runs"]) == list(WORDINGS)
+    assert read_manifest(out / "formal")["setting"] == {"style": "verbose", "wording": "formal", "oracles": "none"}
     found = run(capsys, "oracles", str(out))
-    assert len(found["wordings"]) == 36 and Path(found["plots"][-1]).name == "wordings.png"
+    assert [row["wording"] for row in found["wordings"]] == list(WORDINGS) and Path(found["plots"][-1]).name == "wordings.png"
     assert "How much the wording" in Path(found["report"]).read_text(encoding="utf-8")
 
 
-def test_targets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = str(tmp_path / "noisy")
-    run(capsys, "eval", "noisy:0.05", "--suite", "lumina-horizon", "--limit", "8", "-o", out)
-    targets = {row["world"]: row["target"] for row in run(capsys, "oracles", out)["levelled"]}
-    assert targets == {"listworld": 0.3, "treeworld": 0.3, "gridworld": 0.75, "tagworld": 0.3}
-    other = run(capsys, "oracles", out, "--target", "0.5", "--target", "tagworld=0.9")["levelled"]
-    assert {row["world"]: row["target"] for row in other} == {"listworld": 0.5, "treeworld": 0.5, "gridworld": 0.75, "tagworld": 0.9}
+def test_each_setting_has_a_folder_of_its_own() -> None:
+    both = _settings("all", "verbose", "all")
+    assert len(both) == 18 and both["brief/state+history"] == Setting.parse("state+history", wording="brief")
+    assert list(_settings("all", "compact", "standard")) == list(ORACLES)
+    assert _settings("plan", "compact", "standard") == {"": Setting.parse("plan", "compact")}
+
+
+def test_targets() -> None:
+    experiment = invented(lambda oracles, horizon: horizon == 2, 3, world="gridworld", levels=(2, 9))
+    experiment.cells.update(invented(lambda oracles, horizon: horizon == 2, 3, levels=(2, 9)).cells)
+    for given, target, level in (([], (0.75, 0.3), ("2", "9")), (["0.6", "gridworld=0.2"], (0.2, 0.6), ("9", "2"))):
+        rows = {row["world"]: row for row in analyse([experiment], _targets(given))["levelled"]}
+        assert tuple(rows[world]["target"] for world in ("gridworld", "listworld")) == target
+        assert tuple(rows[world]["level"] for world in ("gridworld", "listworld")) == level
 
 
 BAD = {
