@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from envs.environment import ORACLES
+from envs.environment import ORACLES, WORDINGS
 from envs.registry import load_env
 from eval.records import MANIFEST, EpisodeRecord, read_manifest, read_records
 
@@ -71,8 +71,8 @@ def read_experiments(paths: Sequence[str | Path]) -> list[Experiment]:
     """Reads run directories, and all those in folders.
 
     Raises:
-        ValueError: Where a path holds no run directory; where two runs hold the same episode in the same setting; for runs of
-            single-turn environments, in which no oracle can speak.
+        ValueError: Where a path holds no run directory, or a model has no scored episode; where two runs hold the same episode in the
+            same setting; for runs of single-turn environments, in which no oracle can speak.
     """
     found: dict[tuple[str, str], list[tuple[Path, dict[str, Any]]]] = defaultdict(list)
     for folder in _run_directories(paths):
@@ -83,10 +83,10 @@ def read_experiments(paths: Sequence[str | Path]) -> list[Experiment]:
     models = {key: _model(runs[0][1]["policy"]) for key, runs in found.items()}
     worded = {wording for _, wording in found} != {"standard"}
     names = {key: f"{model} ({key[1]})" if worded else model for key, model in models.items()}
-    for name, count in Counter(names.values()).items():
-        if count > 1:  # the same model with other settings of its own
-            for key in [k for k, n in names.items() if n == name]:
-                names[key] += f" in {found[key][0][0].parent.name}"
+    for where in (lambda folder: folder.name, str):  # tells apart what is called alike, such as two checkpoints
+        for name, count in Counter(names.values()).items():
+            if count > 1:
+                names |= {key: f"{name} in {where(_of_all_settings(found[key][0][0]))}" for key in found if names[key] == name}
     return [_experiment(names[key], models[key], *key, runs) for key, runs in found.items()]
 
 
@@ -120,6 +120,13 @@ def _run_directories(paths: Sequence[str | Path]) -> list[Path]:
     return list(folders)
 
 
+def _of_all_settings(folder: Path) -> Path:
+    """The folder given to `tmtrain eval -o`: above those that are named like a setting."""
+    while folder.name in (*ORACLES, *WORDINGS):
+        folder = folder.parent
+    return folder
+
+
 def _model(policy: Mapping[str, Any]) -> str:
     name = str(policy.get("model") or policy.get("policy"))
     return Path(name).name if name.count("/") > 1 else name
@@ -143,4 +150,6 @@ def _experiment(name: str, model: str, identity: str, wording: str, runs: Sequen
             else:
                 left_out += 1
     filled = {key: list(cell.values()) for key, cell in sorted(cells.items()) if cell}
+    if not filled:
+        raise ValueError(f"the runs of {name} hold no episode that is scored: {', '.join(str(folder) for folder, _ in runs)}")
     return Experiment(name, model, identity, style, wording, filled, left_out)

@@ -78,9 +78,12 @@ def _horizons(rows: Rows, worlds: Sequence[str], models: Sequence[str]) -> Figur
             low, high = ([100 * row["success"][end] for row in own] for end in ("low", "high"))
             axes.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
             axes.plot(x, [100 * row["success"]["value"] for row in own], color=colour, marker="o", markersize=3, label=model)
-            axes.plot(x, [100 * row["step_accuracy"]["value"] for row in own], color=colour, linestyle="--", linewidth=1.2)
-            chance = [100 * row["independence"]["on_track"]["predicted"]["value"] for row in own]
-            axes.plot(x, chance, color=colour, linestyle=":", linewidth=1.2)
+            for style, rates in (
+                ("--", [row["step_accuracy"] for row in own]),
+                (":", [row["independence"]["on_track"]["predicted"] for row in own]),
+            ):
+                known = [(at, 100 * rate["value"]) for at, rate in zip(x, rates, strict=True) if rate["value"] is not None]
+                axes.plot([at for at, _ in known], [v for _, v in known], color=colour, linestyle=style, linewidth=1.2)
         axes.set(title=world, xlabel="horizon T* (actions)", ylim=(-2, 102))
         finish(axes)
         axes.get_legend().remove()
@@ -144,7 +147,7 @@ def _errors(rows: Rows, worlds: Sequence[str], models: Sequence[str]) -> Figure:
         names = [f"{row['model']}, {row['oracles']}" if len(models) > 1 else row["oracles"] for row in own]
         left = [0.0] * len(own)
         for kind, colour in _KINDS.items():
-            share = [100 * row["steps"].get(kind, 0) / sum(row["steps"].values()) for row in own]
+            share = [100 * row["steps"].get(kind, 0) / max(1, sum(row["steps"].values())) for row in own]
             axes.barh(range(len(own)), share, left=left, color=colour, label=kind, height=0.75)
             left = [a + b for a, b in zip(left, share, strict=True)]
         axes.set(title=world, xlabel="share of the steps (%)", xlim=(0, 100))

@@ -42,7 +42,9 @@ def percent(rate: Mapping[str, Any]) -> str:
 
 
 def percent_difference(difference: Mapping[str, Any]) -> str:
-    """A difference of two rates for people, in points: `+9.0 [+4.0, +14.0]`."""
+    """A difference of two rates for people, in points: `+9.0 [+4.0, +14.0]`, or `–` where nothing was counted."""
+    if difference["value"] is None:
+        return "–"
     return f"{100 * difference['value']:+.1f} [{100 * difference['low']:+.1f}, {100 * difference['high']:+.1f}]"
 
 

@@ -8,11 +8,14 @@ import pytest
 
 from envs.environment import ORACLES, Setting
 from envs.suites import load_suite
+from envs.verdict import Ending, Verdict
 from eval.experiment import MOST_LEVELS, levels, read_experiments
+from eval.oracle_report import write_oracle_report
 from eval.oracles import analyse
 from eval.policies import scripted_policy
+from eval.records import EpisodeRecord
 from eval.runs import Evaluation, evaluate_all
-from tests.eval.agents import record
+from tests.eval.agents import invented, record
 
 TINY = load_suite("lumina-tiny").problems()
 
@@ -47,6 +50,9 @@ def test_the_same_model_with_another_seed_is_another_experiment_and_can_be_told_
     for seed in (1, 2):
         run(tmp_path / f"seed{seed}", "noisy:0.1", compact("none"), TINY[:4], seed=seed)
     assert [e.name for e in read_experiments([tmp_path])] == ["noisy:0.1 in seed1", "noisy:0.1 in seed2"]
+    run(tmp_path / "deep" / "seed1", "noisy:0.1", compact("plan", "state"), TINY[:4], seed=3)
+    names = [e.name for e in read_experiments([tmp_path])]
+    assert len(set(names)) == 3 and f"noisy:0.1 in seed1 in {tmp_path / 'deep' / 'seed1'}" in names
 
 
 def test_what_cannot_be_arranged_is_refused(tmp_path: Path) -> None:
@@ -87,6 +93,31 @@ def test_wordings_are_compared_on_the_same_problems(tmp_path: Path) -> None:
         for row in others:
             assert row["difference"]["value"] == pytest.approx(row["success"]["value"] - first["success"]["value"])
             assert row["effect"] == 0, "the agent does not read the words"
+
+
+def test_a_level_in_which_no_prompt_fits_is_shown_all_the_same(tmp_path: Path) -> None:
+    """Its episodes ended before the first step, so there is a success rate, but nothing to say of steps."""
+
+    def overlong(problem: str, horizon: int) -> EpisodeRecord:
+        fields = {"id": problem, "env": "listworld", "horizon": horizon}
+        return EpisodeRecord(fields, 0, (), (), (), Verdict((), False, Ending.OVERLONG_PROMPT), 0.0)
+
+    experiment = invented(lambda oracles, horizon: horizon == 2, 3, levels=(2,))
+    for cell in experiment.cells.values():
+        cell += [overlong(f"long{i}", 60) for i in range(3)]
+    analysis = analyse([experiment])
+    assert [row["success"]["value"] for row in analysis["levels"][:2]] == [1.0, 0.0]
+    assert analysis["levels"][1]["step_accuracy"]["value"] is None
+    assert analysis["settings"][0]["endings"] == {"completed": 3, "overlong_prompt": 3}
+    assert "overlong prompt 3" in write_oracle_report(analysis, tmp_path).read_text(encoding="utf-8")
+
+
+def test_runs_without_an_answer_are_no_experiment(tmp_path: Path) -> None:
+    run(tmp_path / "a", "expert", compact("none"), TINY[:1])
+    lines = tmp_path / "a" / "none" / "samples.jsonl"
+    lines.write_text(lines.read_text().replace('"ending": "completed"', '"ending": "infrastructure_error"'))
+    with pytest.raises(ValueError, match="the runs of expert hold no episode that is scored"):
+        read_experiments([tmp_path])
 
 
 def test_one_wording_alone_is_no_comparison(tmp_path: Path) -> None:
