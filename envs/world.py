@@ -134,6 +134,7 @@ class World(Environment):
     multi_turn = True
     signatures: ClassVar[tuple[Signature, ...]]  #: the actions besides `done()`
     rules: ClassVar[str]  #: what the task is and how the world behaves, for the verbose prompt
+    reworded: ClassVar[Mapping[str, str]] = {}  #: the same rules in other words, by the name of the wording
     example: ClassVar[Mapping[str, Any]]  #: payload of the small problem that the expert plays in the verbose prompt
     done_cost: ClassVar[int] = 1  #: what `done()` takes from the budget
     counts_turns: ClassVar[bool] = True  #: whether every action costs 1. Where not, the payload states the budget

@@ -9,7 +9,22 @@ from collections.abc import Sequence
 from importlib import import_module
 
 #: Commands in the order of a project's life; each is a module of `tmtrain.commands`.
-COMMANDS = ("envs", "generate", "overlap", "play", "demos", "eval", "ablate", "score", "report", "compare", "correlate", "card", "doctor")
+COMMANDS = (
+    "envs",
+    "generate",
+    "overlap",
+    "play",
+    "demos",
+    "eval",
+    "ablate",
+    "score",
+    "report",
+    "compare",
+    "oracles",
+    "correlate",
+    "card",
+    "doctor",
+)
 
 _DESCRIPTION = """\
 Measure, and by fine-tuning improve, how faithfully a language model carries out rules over many steps.

@@ -84,6 +84,8 @@ class TagEnvironment(Environment):
     def start(self, problem: Problem, setting: Setting) -> TagEpisode | ContinuedEpisode:
         if setting.oracles != "none":
             raise ValueError("tag is answered in one reply, so oracles have no turn to speak in: use --oracles none")
+        if setting.wording != "standard":
+            raise ValueError("tag's prompt has the published wording only: use --wording standard")
         system = TagSystem.from_payload(problem.payload)
         return ContinuedEpisode(system, setting.style) if setting.continued else TagEpisode(system, setting.style)
 

@@ -50,7 +50,7 @@ def test_unbounded_reports_each_problems_last_correct_step(tmp_path: Path, capsy
     assert [e["horizon"] for e in found["last_correct"]] == [1000, 1000]
     assert found["survival"][0]["correct"] == 2 and len(found["survival"]) == 1001
     manifest = json.loads((tmp_path / "unbounded" / "manifest.json").read_text())
-    assert manifest["setting"] == {"style": "verbose", "oracles": "none", "continued": True, "token_limit": None}
+    assert manifest["setting"] == {"style": "verbose", "wording": "standard", "oracles": "none", "continued": True, "token_limit": None}
     assert run(capsys, "score", str(tmp_path / "unbounded"))["changed"] == []
     assert main(["ablate", "unbounded", "noisy:0.05", "--limit", "2", "-o", str(tmp_path), "--resume"]) == 0
     assert f"{found['last_correct'][0]['last_correct']} of 1000" in capsys.readouterr().out
