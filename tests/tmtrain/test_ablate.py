@@ -9,14 +9,9 @@ from typing import Any
 import pytest
 
 from eval.ablations import KINDS as ABLATIONS
+from tests.commands import check_refused, run
 from tmtrain.cli import main
 from tmtrain.commands.ablate import KINDS
-
-
-def run(capsys: pytest.CaptureFixture[str], *argv: str) -> Any:
-    """The JSON that a command prints."""
-    assert main([*argv, "--json"]) == 0
-    return json.loads(capsys.readouterr().out)
 
 
 def test_the_command_has_every_kind() -> None:
@@ -78,10 +73,8 @@ BAD = {
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_gets_one_line(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
-    argv, line = BAD[case]
-    assert main(["ablate", *argv]) == 2
-    error = capsys.readouterr().err
-    assert line in error and error.count("\n") == 1
+    argv, message = BAD[case]
+    check_refused(capsys, ["ablate", *argv], message)
 
 
 @pytest.mark.slow

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from envs.environment import ORACLES, WORDINGS, Setting
 from eval.oracles import analyse
 from eval.records import read_manifest
+from tests.commands import check_refused, run
 from tests.eval.agents import invented
 from tmtrain.cli import main
 from tmtrain.commands.eval import _settings
 from tmtrain.commands.oracles import _targets
-
-
-def run(capsys: pytest.CaptureFixture[str], *argv: str) -> Any:
-    assert main([*argv, "--json"]) == 0
-    return json.loads(capsys.readouterr().out)
 
 
 def test_the_experiment_and_its_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -105,7 +99,5 @@ def test_bad_input_gets_one_line_and_exit_code_2(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     argv, message = BAD[case]
-    assert main(argv) == 2
-    err = capsys.readouterr().err
-    assert message in err and err.count("\n") == 1
+    check_refused(capsys, argv, message)
     assert list(tmp_path.iterdir()) == []
