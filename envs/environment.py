@@ -54,10 +54,6 @@ class Setting:
         """The oracles' name, such as `plan+state`, or `none`."""
         return "+".join(n for n in ("plan", "state", "history") if getattr(self, n)) or "none"
 
-    def __str__(self) -> str:
-        """For people: the oracles, with the wording where it is not the standard one."""
-        return self.oracles if self.wording == "standard" else f"{self.oracles}, {self.wording}"
-
     @classmethod
     def parse(cls, oracles: str, style: str = "verbose", *, wording: str = "standard", continued: bool = False) -> Setting:
         """Reads `none`, `plan`, `state`, `plan+state`, `state+history` or `plan+state+history`."""

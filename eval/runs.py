@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import os
 import platform
 import subprocess
 import sys
@@ -84,7 +85,8 @@ def evaluate_all(
             for directory in evaluations:
                 check_free(directory, resume=resume)
             notes = {d: _notes(policy, e) for d, e in evaluations.items()}
-            runs += [RunDirectory(d, manifest(policy, e), resume=resume) for d, e in evaluations.items()]
+            for directory, evaluation in evaluations.items():
+                runs.append(RunDirectory(directory, manifest(policy, evaluation), resume=resume))
         except ValueError:
             asyncio.run(policy.close())
             raise
@@ -104,11 +106,12 @@ async def _play_each(
 ) -> None:
     """Plays what each run lacks and writes its summary; the policy is closed at the end, in the event loop in which it answered."""
     told: set[str] = set()
+    shared = os.path.commonpath([run.path.resolve() for run, _ in runs])
     try:
         for run, evaluation in runs:
             tasks = [Task(p, k) for p in evaluation.problems for k in range(evaluation.samples)]
             todo = [t for t in tasks if t.key not in run.finished]
-            title = policy.name if len(runs) == 1 else f"{policy.name} {evaluation.setting}"
+            title = " ".join([policy.name, *run.path.resolve().relative_to(shared).parts])
             with tqdm(total=len(tasks), initial=len(tasks) - len(todo), unit="episode", desc=title, disable=not progress) as bar:
                 for note in notes[run.path]:
                     if note not in told:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from eval.ablations import KINDS as ABLATIONS
+from eval.policies import scripted_policy
 from tests.commands import check_refused, run
 from tmtrain.cli import main
 from tmtrain.commands.ablate import KINDS
@@ -56,6 +58,23 @@ def test_alphabets_may_be_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture
     assert [p["run"] for p in found["points"]] == ["greek", "VWXYZ"]
     greek, own = (p["swa_uniform"] for p in found["points"])
     assert greek == own, "the same errors at the same steps"
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "temperatures"), [("difficulty", ["2", "12"], [None]), ("temperature", ["0", "1.5", "3"], [0, 1.5, 3])]
+)
+def test_a_model_is_loaded_once_for_all_that_is_sampled_alike(
+    kind: str, values: list[str], temperatures: list[float | None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = []
+
+    def load(args: argparse.Namespace, problems: object) -> Any:
+        loaded.append(args.temperature)
+        return scripted_policy("expert")
+
+    monkeypatch.setattr("tmtrain.commands.ablate.model_policy", load)
+    assert main(["ablate", kind, "m", "--values", *values, "--limit", "1", "-o", str(tmp_path)]) == 0
+    assert loaded == temperatures and len(list(tmp_path.glob("*/summary.json"))) == len(values)
 
 
 BAD = {
