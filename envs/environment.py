@@ -14,16 +14,22 @@ from envs.verdict import Ending, Verdict
 Message = dict[str, str]  #: {"role": "user" | "assistant", "content": text}
 
 STYLES = ("verbose", "compact")
+#: How a verbose prompt may be put: the same facts in other words.
+WORDINGS = ("standard", "brief", "formal")
+#: The six settings of the oracles (LUMINA, section 4.3).
+ORACLES = ("none", "plan", "state", "plan+state", "state+history", "plan+state+history")
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """How a problem is put to a policy: the prompt style, which oracles speak, and whether a single reply may be gone on with.
+    """How a problem is put to a policy: the prompt style, which oracles speak, whether a single reply may be gone on with, and the wording
+    of verbose prompts.
 
     `continued` is budget forcing: an answer that stops before its end is asked to go on until its first mistake (tag only).
 
     Raises:
-        ValueError: For an unknown style, or history pruning without the state that must replace the history.
+        ValueError: For an unknown style or wording, a wording of compact prompts, which have no words, or history pruning without the
+            state that must replace the history.
     """
 
     style: str = "verbose"
@@ -31,10 +37,15 @@ class Setting:
     state: bool = False
     history: bool = False
     continued: bool = False
+    wording: str = "standard"
 
     def __post_init__(self) -> None:
         if self.style not in STYLES:
             raise ValueError(f"unknown prompt style {self.style!r}: choose one of {', '.join(STYLES)}")
+        if self.wording not in WORDINGS:
+            raise ValueError(f"unknown wording {self.wording!r}: choose one of {', '.join(WORDINGS)}")
+        if self.wording != "standard" and self.style != "verbose":
+            raise ValueError(f"wordings are for verbose prompts: {self.style} ones have no words to change")
         if self.history and not self.state:
             raise ValueError("the history oracle replaces the history by the state: it needs the state oracle (state+history)")
 
@@ -44,12 +55,12 @@ class Setting:
         return "+".join(n for n in ("plan", "state", "history") if getattr(self, n)) or "none"
 
     @classmethod
-    def parse(cls, oracles: str, style: str = "verbose", *, continued: bool = False) -> Setting:
+    def parse(cls, oracles: str, style: str = "verbose", *, wording: str = "standard", continued: bool = False) -> Setting:
         """Reads `none`, `plan`, `state`, `plan+state`, `state+history` or `plan+state+history`."""
         names = set() if oracles == "none" else set(oracles.split("+"))
         if unknown := names - {"plan", "state", "history"}:
             raise ValueError(f"unknown oracle {sorted(unknown)[0]!r} in {oracles!r}: join plan, state, history with '+', or say none")
-        return cls(style, "plan" in names, "state" in names, "history" in names, continued)
+        return cls(style, "plan" in names, "state" in names, "history" in names, continued, wording)
 
 
 class Episode(ABC):

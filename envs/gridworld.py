@@ -164,6 +164,24 @@ class GridWorld(World):
         f"- A move off the board is refused: you stay where you are, and it costs {MOVE_COST}.\n"
         "- What you spend comes off your budget. done() costs nothing."
     )
+    reworded: ClassVar[Mapping[str, str]] = {
+        "brief": (
+            "Get from the start to the goal of a square board as cheaply as you can, then call done().\n"
+            "- Cells are (row, column), from (0, 0) at the top left, down and to the right.\n"
+            f"- A move costs {MOVE_COST}, or {HOLE_COST} into a hole; you can walk on from a hole.\n"
+            f"- Moves off the board do nothing and cost {MOVE_COST}.\n"
+            "- All costs count against the budget. done() is free."
+        ),
+        "formal": (
+            "Given are a square board, a start cell, a goal cell and a set of holes. The agent occupies one cell at a time, initially the "
+            "start. The task is to occupy the goal at minimal total cost, and then to declare this by done().\n"
+            "- A cell is denoted (row, column). Both coordinates are numbered from 0; rows increase downwards, columns to the right, and "
+            "(0, 0) is the upper left corner.\n"
+            f"- Entering a free cell costs {MOVE_COST} and entering a hole costs {HOLE_COST}. A hole does not restrict later moves.\n"
+            f"- A move that would leave the board has no effect and costs {MOVE_COST}.\n"
+            "- Costs are charged to the budget. done() is free of charge."
+        ),
+    }
     example: ClassVar[Mapping[str, Any]] = {"size": 4, "start": [3, 0], "goal": [1, 2], "holes": [[0, 3], [2, 0], [2, 2]]}
     done_cost: ClassVar[int] = 0
     counts_turns: ClassVar[bool] = False

@@ -169,6 +169,22 @@ class ListWorld(World):
         "- Work from left to right. After a pop at some index, smaller indices can never be popped again; such a call is refused.\n"
         "- A pop cannot be undone."
     )
+    reworded: ClassVar[Mapping[str, str]] = {
+        "brief": (
+            "Pop elements off a Python list until it equals the target, then call done().\n"
+            "- The target keeps the list's order. Indices start at 0 and mean the present list; later elements move down after a pop.\n"
+            "- Never pop left of an earlier pop: that is refused.\n"
+            "- There is no undo."
+        ),
+        "formal": (
+            "Given are an initial list L and a target list T, where T is a subsequence of L. The operation pop(id) deletes the element at "
+            "position id of L. The task is complete when L = T, which is to be declared by done().\n"
+            "- Positions are numbered from 0 and always refer to the present L, so a deletion decreases the positions of all later "
+            "elements by one.\n"
+            "- The arguments of successive pops must not decrease; a pop that violates this is rejected.\n"
+            "- Deletions are irreversible."
+        ),
+    }
     example: ClassVar[Mapping[str, Any]] = {"initial": [4, 7, 4, 1, 9, 1], "target": [4, 4, 1]}
 
     def game(self, fields: Mapping[str, Any]) -> ListGame:

@@ -143,6 +143,24 @@ class TagWorld(World):
         "Each turn, state the queue as it is after the next step. A queue that is not right is not taken: the system stays where it is. "
         "When the system has halted, or all steps that are asked for are taken, call done()."
     )
+    reworded: ClassVar[Mapping[str, str]] = {
+        "brief": (
+            "Run an m-tag system, one step a turn: append the head symbol's word to the queue, then delete the first m symbols.\n"
+            "- The head is the first symbol; its word may be empty.\n"
+            "- With fewer than m symbols the system has halted.\n"
+            "- Each turn, state the queue after the next step. A wrong queue is not taken; nothing moves.\n"
+            "- Call done() after the halt or after the last step asked for."
+        ),
+        "formal": (
+            "An m-tag system consists of a deletion number m, a queue of symbols, and a rule that assigns a word, possibly empty, to each "
+            "symbol. One step transforms the queue as follows.\n"
+            "- If the queue has fewer than m symbols, the system halts and no step is defined.\n"
+            "- Otherwise the word assigned to the first symbol, called the head, is appended to the queue.\n"
+            "- Subsequently the first m symbols of the queue are deleted.\n"
+            "In each turn the queue that results from the next step is to be stated. An incorrect statement is rejected and the system "
+            "remains where it is. After the halt, or after the prescribed number of steps, done() is to be called."
+        ),
+    }
     example: ClassVar[Mapping[str, Any]] = {"m": 2, "rules": {"P": "Q", "Q": "", "R": "PR"}, "init": "RPQR", "max_steps": 3}
 
     def game(self, fields: Mapping[str, Any]) -> TagGame:

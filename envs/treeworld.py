@@ -167,6 +167,24 @@ class TreeWorld(World):
         "- Whether a node has children is not known before it is expanded. Ids and values give no hint where to look.\n"
         "- Expanding a node a second time tells nothing new and wastes a turn."
     )
+    reworded: ClassVar[Mapping[str, str]] = {
+        "brief": (
+            "Somewhere in a hidden tree a node holds the wanted value. You see the root; get_children shows a node's children and their "
+            "values. Call done() once the wanted value is in sight.\n"
+            "- Only nodes already shown can be expanded.\n"
+            "- Leaves look like any other node until expanded. Ids and values give nothing away.\n"
+            "- Expanding a node twice wastes a turn."
+        ),
+        "formal": (
+            "Consider a rooted tree in which every node has an identifier and a value. Initially only the root is known. Expanding a known "
+            "node by get_children makes its children known, together with their values. The task is complete as soon as a node with the "
+            "wanted value is known, which is to be declared by done().\n"
+            "- Expansion is defined on known nodes only.\n"
+            "- A node without children cannot be recognised before its expansion. Identifiers and values are independent of the "
+            "position in the tree.\n"
+            "- A repeated expansion yields no information and is charged like any other."
+        ),
+    }
     example: ClassVar[Mapping[str, Any]] = {
         "root": "n52",
         "children": {"n52": ["n17", "n80"], "n80": ["n31"]},

@@ -134,6 +134,7 @@ class World(Environment):
     multi_turn = True
     signatures: ClassVar[tuple[Signature, ...]]  #: the actions besides `done()`
     rules: ClassVar[str]  #: what the task is and how the world behaves, for the verbose prompt
+    reworded: ClassVar[Mapping[str, str]] = {}  #: the same rules in other words, by the name of the wording
     example: ClassVar[Mapping[str, Any]]  #: payload of the small problem that the expert plays in the verbose prompt
     done_cost: ClassVar[int] = 1  #: what `done()` takes from the budget
     counts_turns: ClassVar[bool] = True  #: whether every action costs 1. Where not, the payload states the budget
@@ -155,19 +156,15 @@ class World(Environment):
         """See `Environment.problem`. `horizon` is T*, the expert's actions with `done()`, and 0 where the goal is out of reach."""
         budget, game = self._parsed(payload)
         horizon, cost = best(game)
-        fields = game.fields()
-        if budget is None:
-            budget = turn_budget(cost)
-        if not self.counts_turns or budget != turn_budget(horizon):
-            fields["budget"] = budget
-        return Problem(self.name, fields, id or content_hash([self.name, fields]), game.canonical(), horizon, split)
+        return self._problem(game, horizon, turn_budget(cost) if budget is None else budget, split, id)
 
     def sample(self, params: Any, rng: random.Random, split: str = "") -> Problem | None:
         fields = self.draw(params, rng)
         if fields is None:
             return None
-        _, cost = best(self.game(fields))
-        return self.problem({**fields, "budget": turn_budget(cost, params.budget_factor, params.budget_slack)}, split=split)
+        game = self.game(fields)
+        horizon, cost = best(game)
+        return self._problem(game, horizon, turn_budget(cost, params.budget_factor, params.budget_slack), split, None)
 
     def start(self, problem: Problem, setting: Setting) -> WorldEpisode:
         if setting.continued:
@@ -179,6 +176,12 @@ class World(Environment):
         """The rules of a problem and its budget."""
         budget, game = self._parsed(problem.payload)
         return game, budget or turn_budget(problem.horizon)
+
+    def _problem(self, game: Game[Any], horizon: int, budget: int, split: str, id: str | None) -> Problem:
+        fields = game.fields()
+        if not self.counts_turns or budget != turn_budget(horizon):
+            fields["budget"] = budget
+        return Problem(self.name, fields, id or content_hash([self.name, fields]), game.canonical(), horizon, split)
 
     def _parsed(self, payload: Mapping[str, Any]) -> tuple[int | None, Game[Any]]:
         fields = dict(payload)

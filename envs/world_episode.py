@@ -121,19 +121,24 @@ class WorldEpisode(Episode):
     def expert(self) -> str:
         """An optimal action, always the same one, with reasoning; where the goal is out of reach, `done()`."""
         if not self.optimal:
-            return self._written("The goal is out of reach now, so I stop.", DONE)
+            return self.written("The goal is out of reach now, so I stop.", DONE)
         action = self.optimal[0]
-        return self._written(self.game.thought(self.state, action) if self._verbose else "", action)
+        return self.written(self.game.thought(self.state, action) if self._verbose else "", action)
 
     def noisy(self, rng: random.Random, rate: float) -> str:
         """With probability `rate` a legal action that is not optimal, uniformly drawn; otherwise, or where there is none, the expert's."""
         if rng.random() < rate and (others := [a for a in self.game.legal(self.state) if a not in self.optimal]):
-            return self._written("I will try this.", rng.choice(others))
+            return self.written("I will try this.", rng.choice(others))
         return self.expert()
 
     def random(self, rng: random.Random) -> str:
         """One of the legal actions, uniformly."""
-        return self._written("I will try this.", rng.choice(self.game.legal(self.state)))
+        return self.written("I will try this.", rng.choice(self.game.legal(self.state)))
+
+    def written(self, thought: str, action: Action) -> str:
+        """An action as a reply: in verbose style the thought and a fenced block, in compact style the bare call."""
+        call = self.game.written(action, self.setting.style)
+        return f"{thought}\n```python\n{call}\n```" if self._verbose else call
 
     def _take(self, action: Action | str) -> tuple[Kind, int]:
         """Carries out what was read from a reply; returns what kind of step that is and what it costs."""
@@ -177,7 +182,3 @@ class WorldEpisode(Episode):
         if truncated and self.action is None:
             return Ending.TRUNCATED
         return Ending.OVER_BUDGET if self._answered else Ending.NO_ANSWER
-
-    def _written(self, thought: str, action: Action) -> str:
-        call = self.game.written(action, self.setting.style)
-        return f"{thought}\n```python\n{call}\n```" if self._verbose else call

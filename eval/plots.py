@@ -31,7 +31,7 @@ def step_accuracy_figure(summaries: Mapping[str, Mapping[str, Any]]) -> Figure:
         name: [(a["step"], a["correct"] / a["total"], a["low"], a["high"]) for a in summary["acc"] if a["total"]]
         for name, summary in summaries.items()
     }
-    figure = _figure()
+    figure = new_figure()
     _curves(figure.subplots(), curves, "step", "step accuracy (%)")
     return figure
 
@@ -53,7 +53,7 @@ def horizon_figure(summaries: Mapping[str, Mapping[str, Any]]) -> Figure | None:
         }
     if len({point[0] for curves in panels.values() for points in curves.values() for point in points}) < 2:
         return None
-    figure = _figure(width=9)
+    figure = new_figure(width=9)
     for axes, (label, curves) in zip(figure.subplots(1, 2, sharey=True), panels.items(), strict=True):
         _curves(axes, curves, "steps of the true trace", label)
     return figure
@@ -64,7 +64,7 @@ def tokens_figure(tokens: Mapping[str, Sequence[int]]) -> Figure | None:
     known = {name: sorted(counts) for name, counts in tokens.items() if counts}
     if not known:
         return None
-    figure = _figure()
+    figure = new_figure()
     axes = figure.subplots()
     for i, (name, counts) in enumerate(known.items()):
         shares = [100 * (rank + 1) / len(counts) for rank in range(len(counts))]
@@ -72,13 +72,13 @@ def tokens_figure(tokens: Mapping[str, Sequence[int]]) -> Figure | None:
     if max(counts[-1] for counts in known.values()) > 30 * max(1, min(counts[0] for counts in known.values())):
         axes.set_xscale("log")
     axes.set(xlabel="tokens of an episode's replies", ylabel="episodes with at most so many (%)", ylim=(-2, 102))
-    _finish(axes)
+    finish(axes)
     return figure
 
 
 def endings_figure(endings: Mapping[str, Mapping[str, int]]) -> Figure:
     """How episodes ended: one bar a run, cut by the share of each ending."""
-    figure = _figure(height=1.1 + 0.45 * len(endings))
+    figure = new_figure(height=1.1 + 0.45 * len(endings))
     axes = figure.subplots()
     kinds = [kind for kind in _ENDINGS if any(kind in counts for counts in endings.values())]
     names = list(endings)
@@ -101,7 +101,7 @@ def correlation_figure(correlations: Mapping[str, Correlation]) -> Figure:
     import numpy as np
     from scipy.stats import probplot, t
 
-    figure = _figure(width=max(4.0, 3.2 * len(correlations)), height=6)
+    figure = new_figure(width=max(4.0, 3.2 * len(correlations)), height=6)
     panels = figure.subplots(2, len(correlations), squeeze=False)
     for (above, below), (name, found), colour in zip(panels.T, correlations.items(), COLOURS, strict=False):
         n, at = len(found.models), np.linspace(0, 1, 50)
@@ -117,15 +117,15 @@ def correlation_figure(correlations: Mapping[str, Correlation]) -> Figure:
         below.scatter(quantiles, residuals, color=colour, s=18)
         below.plot(quantiles, intercept + slope * quantiles, color="#777", linewidth=1)
         below.set(xlabel="normal quantiles", ylabel="residuals, in order")
-        _finish(above)
-        _finish(below)
+        finish(above)
+        finish(below)
     return figure
 
 
 def ablation_figure(ablations: Mapping[str, Sequence[Mapping[str, Any]]], axis: str) -> Figure:
     """Pass rate and uniform step-weighted accuracy at each setting, one line a policy with its 95 % band (figures 3b to 3d of Computational
     Reasoning of LLMs). `ablations` holds the points of each policy's `ablation.json`; settings that are names stand side by side."""
-    figure = _figure(width=9)
+    figure = new_figure(width=9)
     labels = list(dict.fromkeys(p["label"] for points in ablations.values() for p in points))
     for axes, (key, name) in zip(
         figure.subplots(1, 2, sharey=True), {"pass_rate": "pass rate (%)", "swa_uniform": "SWA uniform (%)"}.items(), strict=True
@@ -139,7 +139,7 @@ def ablation_figure(ablations: Mapping[str, Sequence[Mapping[str, Any]]], axis: 
         if all(p["x"] is None for points in ablations.values() for p in points):
             _marks(axes, curves, labels)
             axes.set(xlabel=axis, ylabel=name, ylim=(-2, 102))
-            _finish(axes)
+            finish(axes)
         else:
             _curves(axes, curves, axis, name)
     return figure
@@ -150,7 +150,7 @@ def unbounded_figure(
 ) -> Figure:
     """The last correct step of each problem, and the share of the problems still right at each step with its 95 % band (figure 3a of
     Computational Reasoning of LLMs). Both arguments are entries of each policy's `ablation.json`."""
-    figure = _figure(width=9)
+    figure = new_figure(width=9)
     bars, survival = figure.subplots(1, 2)
     width = 0.8 / len(last_correct)
     for i, (name, episodes) in enumerate(last_correct.items()):
@@ -158,13 +158,14 @@ def unbounded_figure(
         at = [k + width * (i + 0.5) - 0.4 for k in range(len(steps))]
         bars.bar(at, steps, width=width, color=COLOURS[i % len(COLOURS)], label=name)
     bars.set(xlabel="problem", ylabel="last correct step", xticks=[])
-    _finish(bars)
+    finish(bars)
     points = {name: [(a["step"], a["correct"] / a["total"], a["low"], a["high"]) for a in acc] for name, acc in survivals.items()}
     _curves(survival, points, "step", "problems right up to here (%)", marker="")
     return figure
 
 
-def _figure(width: float = 7, height: float = 4) -> Figure:
+def new_figure(width: float = 7, height: float = 4) -> Figure:
+    """An empty figure of this size in inches."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
@@ -184,7 +185,7 @@ def _curves(
         axes.plot(x, [100 * v for v in value], color=colour, label=name, marker=marker, markersize=3)
     axes.set(xlabel=x_label, ylabel=y_label, ylim=(-2, 102))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    _finish(axes)
+    finish(axes)
 
 
 def _marks(axes: Any, curves: Mapping[str, Sequence[tuple[float, float, float, float]]], labels: Sequence[str]) -> None:
@@ -198,7 +199,8 @@ def _marks(axes: Any, curves: Mapping[str, Sequence[tuple[float, float, float, f
     axes.set_xticks(range(len(labels)), labels)
 
 
-def _finish(axes: Any) -> None:
+def finish(axes: Any) -> None:
+    """The look of all axes: a faint grid, no box, and a legend where there is something to name."""
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
     if axes.get_legend_handles_labels()[0]:

@@ -1,4 +1,4 @@
-"""Scripted policies, which need no model: `expert`, `random`, `noisy:P` and `replay:FILE`."""
+"""Scripted policies, which need no model: `expert`, `random`, `noisy:P`, `replay:FILE` and `weak:NAME`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from envs.problem import stream
 from eval.episodes import Completion, InfrastructureError, Policy, Session
 from eval.published import read_published
 from eval.records import SAMPLES, read_records
+from eval.weak import WeakPolicy
 
 
 class _Scripted(Session):
@@ -87,7 +88,7 @@ def scripted_policy(spec: str) -> Policy | None:
     """The scripted policy that `spec` names, or None where it names a model.
 
     Raises:
-        ValueError: For a `noisy:` without a probability, or a `replay:` without a readable file.
+        ValueError: For a `noisy:` without a probability, a `replay:` without a readable file, or a `weak:` agent that is none.
     """
     name, colon, argument = spec.partition(":")
     if spec == "expert":
@@ -99,6 +100,8 @@ def scripted_policy(spec: str) -> Policy | None:
             return ReplayPolicy(argument)
         except (OSError, json.JSONDecodeError) as error:
             raise ValueError(f"cannot replay {argument}: {error}") from None
+    if name == "weak" and colon:
+        return WeakPolicy(argument)
     if name == "noisy":
         try:
             rate = float(argument)

@@ -21,7 +21,8 @@ def regrade(path: str | Path) -> list[tuple[EpisodeRecord, Verdict]]:
         ValueError: Where `path` is no run directory.
     """
     setting = read_manifest(path)["setting"]
-    parsed = Setting.parse(setting["oracles"], setting["style"], continued=setting.get("continued", False))
+    wording, continued = setting.get("wording", "standard"), setting.get("continued", False)
+    parsed = Setting.parse(setting["oracles"], setting["style"], wording=wording, continued=continued)
     return [(record, _verdict(record, parsed)) for record in read_records(path)]
 
 

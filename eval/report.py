@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eval.plots import endings_figure, horizon_figure, step_accuracy_figure, tokens_figure
 from eval.records import EpisodeRecord, read_manifest, read_records
 from eval.reference.tmbench import check_comparable, read_table
-from eval.statistics import percent
+from eval.statistics import percent, percent_difference
 from eval.summary import summarise
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 #: Episodes of each run that the page lets one read; the rest stay in samples.jsonl.
 MOST_SAMPLES = 50
@@ -66,10 +69,6 @@ def write_report(runs: Sequence[Run], directory: str | Path, *, published: Seque
 
     `published` is what `published_ranking` gives, where the page should show it.
     """
-    import jinja2
-
-    directory = Path(directory)
-    (directory / "plots").mkdir(parents=True, exist_ok=True)
     summaries = {run.name: run.summary for run in runs}
     tokens = {run.name: [sum(n) for r in run.records if (n := [t for t in r.completion_tokens if t is not None])] for run in runs}
     figures = {
@@ -78,23 +77,35 @@ def write_report(runs: Sequence[Run], directory: str | Path, *, published: Seque
         "tokens": tokens_figure(tokens),
         "endings": endings_figure({run.name: run.summary["endings"] for run in runs}),
     }
+    values = {"runs": runs, "scores": _scores(runs), "episodes": [_episodes(run) for run in runs], "published": published}
+    return write_page("report.html", Path(directory), figures, **values)
+
+
+def write_page(name: str, directory: Path, figures: Mapping[str, Figure | None], **values: Any) -> Path:
+    """Writes a self-contained page and its figures.
+
+    Args:
+        name: Of the page; its template is `eval/NAME.j2`, which is given `images`, the figures as base64 by name, besides `values`.
+        directory: Where it goes; the figures go into `plots/` below.
+        figures: Those that are None are left out.
+    """
+    import jinja2
+
+    (directory / "plots").mkdir(parents=True, exist_ok=True)
     images = {}
-    for name, figure in figures.items():
+    for title, figure in figures.items():
         if figure is None:
             continue
         data = io.BytesIO()
         figure.savefig(data, format="png", dpi=150, metadata={"Software": None})
-        (directory / "plots" / f"{name}.png").write_bytes(data.getvalue())
-        images[name] = base64.b64encode(data.getvalue()).decode()
+        (directory / "plots" / f"{title}.png").write_bytes(data.getvalue())
+        images[title] = base64.b64encode(data.getvalue()).decode()
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("eval", "."), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters["percent"] = percent
-    page = environment.get_template("report.html.j2").render(
-        runs=runs, scores=_scores(runs), images=images, episodes=[_episodes(run) for run in runs], published=published
-    )
-    path = directory / "report.html"
-    path.write_text(page, encoding="utf-8")
+    environment.filters |= {"percent": percent, "points": percent_difference}
+    path = directory / name
+    path.write_text(environment.get_template(f"{name}.j2").render(images=images, **values), encoding="utf-8")
     return path
 
 

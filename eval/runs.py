@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import os
 import platform
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -67,31 +68,74 @@ def evaluate(
         ValueError: Where the directory cannot be used, see `RunDirectory`; where prompts or settings do not fit the policy; where the
             policy breaks down or gets no answer many times in a row. What was played is kept.
     """
-    tasks = [Task(p, k) for p in evaluation.problems for k in range(evaluation.samples)]
+    return evaluate_all(policy, {Path(directory): evaluation}, resume=resume, progress=progress)[Path(directory)]
+
+
+def evaluate_all(
+    policy: Policy, evaluations: Mapping[Path, Evaluation], *, resume: bool = False, progress: bool = True
+) -> dict[Path, dict[str, Any]]:
+    """Runs one policy through several evaluations, such as the six oracle settings, one after the other, each into its directory.
+
+    All of them are checked before the first reply. Returns the summaries; raises as `evaluate` does.
+    """
+    runs: list[RunDirectory] = []
+    summaries: dict[Path, dict[str, Any]] = {}
     try:
-        notes, run = _prepared(policy, evaluation, directory, resume)
-    except ValueError:
-        asyncio.run(policy.close())
-        raise
-    try:
-        todo = [t for t in tasks if t.key not in run.finished]
-        with tqdm(total=len(tasks), initial=len(tasks) - len(todo), unit="episode", desc=policy.name, disable=not progress) as bar:
-            for note in notes:
-                bar.write(f"note: {note}", file=sys.stderr)
-            asyncio.run(_play(policy, evaluation, todo, _Recorder(run, bar)))
-        summary = {**summarise([run.finished[t.key] for t in tasks]), "notes": notes}
-        write_json(run.path / SUMMARY, summary)
-        return summary
+        try:
+            for directory in evaluations:
+                check_free(directory, resume=resume)
+            notes = {d: _notes(policy, e) for d, e in evaluations.items()}
+            for directory, evaluation in evaluations.items():
+                runs.append(RunDirectory(directory, manifest(policy, evaluation), resume=resume))
+        except ValueError:
+            asyncio.run(policy.close())
+            raise
+        asyncio.run(_play_each(policy, list(zip(runs, evaluations.values(), strict=True)), notes, summaries, progress))
+        return summaries
     finally:
-        run.close()
+        for run in runs:
+            run.close()
 
 
-def _prepared(policy: Policy, evaluation: Evaluation, directory: str | Path, resume: bool) -> tuple[list[str], RunDirectory]:
-    """Checks everything that can be checked before the first reply; what people should know, and the opened run directory."""
-    check_free(directory, resume=resume)
+async def _play_each(
+    policy: Policy,
+    runs: Sequence[tuple[RunDirectory, Evaluation]],
+    notes: Mapping[Path, list[str]],
+    summaries: dict[Path, dict[str, Any]],
+    progress: bool,
+) -> None:
+    """Plays what each run lacks and writes its summary; the policy is closed at the end, in the event loop in which it answered."""
+    told: set[str] = set()
+    shared = os.path.commonpath([run.path.resolve() for run, _ in runs])
+    try:
+        for run, evaluation in runs:
+            tasks = [Task(p, k) for p in evaluation.problems for k in range(evaluation.samples)]
+            todo = [t for t in tasks if t.key not in run.finished]
+            title = " ".join([policy.name, *run.path.resolve().relative_to(shared).parts])
+            with tqdm(total=len(tasks), initial=len(tasks) - len(todo), unit="episode", desc=title, disable=not progress) as bar:
+                for note in notes[run.path]:
+                    if note not in told:
+                        bar.write(f"note: {note}", file=sys.stderr)
+                told.update(notes[run.path])
+                await play_all(
+                    todo,
+                    evaluation.setting,
+                    policy,
+                    concurrency=evaluation.concurrency,
+                    on_record=_Recorder(run, bar),
+                    seed=evaluation.seed,
+                    token_limit=evaluation.token_limit,
+                )
+            summaries[run.path] = {**summarise([run.finished[t.key] for t in tasks]), "notes": notes[run.path]}
+            write_json(run.path / SUMMARY, summaries[run.path])
+    finally:
+        await policy.close()
+
+
+def _notes(policy: Policy, evaluation: Evaluation) -> list[str]:
+    """Looks at every first prompt before the first reply; what people should know."""
     prompts = (load_env(p.env).start(p, evaluation.setting).messages for p in evaluation.problems)
-    notes = [*policy.notes(), *policy.check_prompts(prompts)]
-    return notes, RunDirectory(directory, manifest(policy, evaluation), resume=resume)
+    return [*policy.notes(), *policy.check_prompts(prompts)]
 
 
 class _Recorder:
@@ -122,25 +166,10 @@ class _Recorder:
             )
 
 
-async def _play(policy: Policy, evaluation: Evaluation, tasks: Sequence[Task], on_record: Callable[[EpisodeRecord], None]) -> None:
-    try:
-        await play_all(
-            tasks,
-            evaluation.setting,
-            policy,
-            concurrency=evaluation.concurrency,
-            on_record=on_record,
-            seed=evaluation.seed,
-            token_limit=evaluation.token_limit,
-        )
-    finally:
-        await policy.close()
-
-
 def manifest(policy: Policy, evaluation: Evaluation) -> dict[str, Any]:
     """What a run is: everything that its scores depend on, and where and when it was started."""
     problems = list(evaluation.problems)
-    setting: dict[str, Any] = {"style": evaluation.setting.style, "oracles": evaluation.setting.oracles}
+    setting: dict[str, Any] = {name: getattr(evaluation.setting, name) for name in ("style", "wording", "oracles")}
     if evaluation.setting.continued:
         setting |= {"continued": True, "token_limit": evaluation.token_limit}
     return {

@@ -1,10 +1,12 @@
-"""Intervals: Wilson's for rates of independent trials, a seeded cluster bootstrap for everything else."""
+"""Intervals: Wilson's for rates of independent trials, Student's t for paired differences, a seeded cluster bootstrap for the rest."""
 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -40,7 +42,9 @@ def percent(rate: Mapping[str, Any]) -> str:
 
 
 def percent_difference(difference: Mapping[str, Any]) -> str:
-    """A difference of two rates for people, in points: `+9.0 [+4.0, +14.0]`."""
+    """A difference of two rates for people, in points: `+9.0 [+4.0, +14.0]`, or `–` where nothing was counted."""
+    if difference["value"] is None:
+        return "–"
     return f"{100 * difference['value']:+.1f} [{100 * difference['low']:+.1f}, {100 * difference['high']:+.1f}]"
 
 
@@ -68,9 +72,14 @@ def resample(clusters: Sequence[str], seed: int = 0) -> np.ndarray:
         Integers of shape (RESAMPLES, n).
     """
     names, member = np.unique(np.asarray(clusters, dtype=object).astype(str), return_inverse=True)
+    return _counts(len(names), seed)[:, member]
+
+
+@lru_cache(maxsize=4)  # an analysis asks for the same few again and again
+def _counts(clusters: int, seed: int) -> np.ndarray:
+    """How often each cluster is drawn in each resample."""
     rng = np.random.default_rng(seed)
-    counts = rng.multinomial(len(names), np.full(len(names), 1 / len(names)), size=RESAMPLES)
-    return counts[:, member]
+    return rng.multinomial(clusters, np.full(clusters, 1 / clusters), size=RESAMPLES)
 
 
 def bootstrap(
@@ -95,6 +104,43 @@ def bootstrap(
     tail = (1 - CONFIDENCE) / 2
     low, high = np.nanquantile(values, [tail, 1 - tail])
     return Rate(value, min(float(low), value), max(float(high), value), len(set(clusters)))
+
+
+def mean_interval(strata: Sequence[Mapping[str, float]], confidence: float = CONFIDENCE) -> Rate:
+    """The mean of the strata's means of values in -1…1, with Student's t interval.
+
+    The strata count alike however many values they have. Values of the same cluster in several strata are taken to depend on each other
+    (cluster-robust variance); the degrees of freedom are Satterthwaite's. Where no stratum varies at all, t would give a point: the
+    interval is then what could differ unseen among so many (Clopper and Pearson), in the smallest stratum.
+
+    Args:
+        strata: For each stratum the value of each cluster (problem id); empty ones are left out.
+        confidence: Of the interval, e.g. 1 - 0.05 / 12 for each of twelve that are to hold together (Bonferroni).
+    """
+    from scipy.special import stdtrit  # Student's t; scipy.stats takes seconds to import
+
+    filled = [(list(s), np.array(list(s.values()))) for s in strata if s]
+    clusters = {name for names, _ in filled for name in names}
+    if not filled:
+        return Rate(None, None, None, 0)
+    value = float(np.mean([values.mean() for _, values in filled]))
+    sizes = np.array([len(values) for _, values in filled])
+    if sizes.min() == 1:  # one problem says nothing about the others
+        return Rate(value, -1.0, 1.0, len(clusters))
+    together: dict[str, float] = defaultdict(float)
+    alone = []
+    for (names, values), n in zip(filled, sizes, strict=True):
+        parts = (values - values.mean()) * math.sqrt(n / (n - 1)) / (n * len(filled))
+        alone.append(float(parts @ parts))
+        for name, part in zip(names, parts, strict=True):
+            together[name] += part
+    variance = sum(part * part for part in together.values())
+    if sum(alone) < 1e-20:
+        half = 1 - ((1 - confidence) / 2) ** (1 / int(sizes.min()))
+    else:
+        freedom = sum(alone) ** 2 / sum(a * a / (n - 1) for a, n in zip(alone, sizes, strict=True))
+        half = float(stdtrit(freedom, (1 + confidence) / 2)) * math.sqrt(variance)
+    return Rate(value, max(-1.0, value - half), min(1.0, value + half), len(clusters))
 
 
 def pass_at_k(n: int, correct: int, k: int) -> float:

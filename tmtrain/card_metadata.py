@@ -29,7 +29,7 @@ class Entry:
     Attributes:
         suite: The suite's or problem file's name, as a name on the hub may be.
         revision: Hash of the problems.
-        setting: Style, oracles and decoding.
+        setting: Style, oracles, wording where it is not the standard one, and decoding.
         metric: Key of METRICS.
         value, low, high: The score and its interval, fractions.
         date: Day of the run.
@@ -69,6 +69,8 @@ def _of_run(run: Run) -> Iterator[Entry]:
     suite, setting = run.manifest["suite"], run.manifest["setting"]
     sampling = run.manifest["policy"].get("sampling", {})
     how = [f"style={setting['style']}", f"oracles={setting['oracles']}"]
+    if (wording := setting.get("wording", "standard")) != "standard":
+        how.append(f"wording={wording}")
     how += [f"{key}={sampling[key]}" for key in ("temperature", "top_p", "top_k", "max_tokens") if key in sampling]
     if setting.get("continued"):
         how.append(f"continued=up to {setting['token_limit']} tokens" if setting["token_limit"] else "continued")

@@ -65,7 +65,8 @@ class TagEnvironment(Environment):
     params: ClassVar[Any] = TagParams
 
     def problem(self, payload: Mapping[str, Any], *, split: str = "", id: str | None = None) -> Problem:
-        return self._problem(TagSystem.from_payload(payload), split, id)
+        system = TagSystem.from_payload(payload)
+        return self._problem(system, simulate(system).horizon, split, id)
 
     def sample(self, params: TagParams, rng: random.Random, split: str = "") -> Problem | None:
         symbols = params.symbols
@@ -79,19 +80,21 @@ class TagEnvironment(Environment):
         top = params.max_steps if params.max_horizon < 0 else params.max_horizon
         if not params.min_horizon <= trace.horizon <= top or stalls(trace):
             return None
-        return self._problem(system, split, None)
+        return self._problem(system, trace.horizon, split, None)
 
     def start(self, problem: Problem, setting: Setting) -> TagEpisode | ContinuedEpisode:
         if setting.oracles != "none":
             raise ValueError("tag is answered in one reply, so oracles have no turn to speak in: use --oracles none")
+        if setting.wording != "standard":
+            raise ValueError("tag's prompt has the published wording only: use --wording standard")
         system = TagSystem.from_payload(problem.payload)
         return ContinuedEpisode(system, setting.style) if setting.continued else TagEpisode(system, setting.style)
 
     @staticmethod
-    def _problem(system: TagSystem, split: str, id: str | None) -> Problem:
+    def _problem(system: TagSystem, horizon: int, split: str, id: str | None) -> Problem:
         payload = system.to_payload()
         own_id = id or content_hash(["tag", payload])
-        return Problem("tag", payload, own_id, canonical_hash(system), simulate(system).horizon, split)
+        return Problem("tag", payload, own_id, canonical_hash(system), horizon, split)
 
 
 class TagEpisode(Episode):

@@ -6,7 +6,9 @@ import hashlib
 
 import pytest
 
-from envs.suites import load_suite, problems_hash, suite_names
+from envs.dataset import make_params
+from envs.environment import ORACLES
+from envs.suites import SWEEPS, load_suite, problems_hash, reserved_hashes, suite_names
 from envs.tag.published import ALPHABETS
 
 HASHES = {
@@ -28,7 +30,7 @@ MADE_HERE = {
 
 
 def test_no_suite_is_without_a_frozen_hash() -> None:
-    assert [*HASHES, *MADE_HERE] == suite_names()
+    assert [*HASHES, *MADE_HERE, *SWEPT] == suite_names()
     assert {name: problems_hash(load_suite(name).problems()) for name in MADE_HERE} == MADE_HERE
 
 
@@ -40,6 +42,58 @@ def test_tag_suites_hold_the_published_problems(name: str) -> None:
     assert hashlib.sha256(ids.encode()).hexdigest() == "9461de125ae2ce003897204a6afef672b770c45d7ce93f3929ef3d77eb3a0e1e"
     assert (len(problems), sum(p.horizon < 30 for p in problems), sum(p.horizon for p in problems)) == (100, 11, 2774)
     assert all(p.split == name for p in problems)
+
+
+# World suites: the hash, and how many problems.
+SWEPT = {
+    "lumina-horizon": ("e352f44fd1884e93520027190489555c", 600),
+    "lumina-listworld": ("7b8a0018c8321c6cf904e37fb0e8891e", 150),
+    "lumina-treeworld": ("b4da345660467777982639c6fa700f7e", 150),
+    "lumina-gridworld": ("b47a8a9e3aafde5bebfc9868f0ed3f03", 150),
+    "lumina-tagworld": ("6beaf3980c5a31183dfc5413cb7a2714", 150),
+    "lumina-tiny": ("01c440adc21ae222c203352c92f0e98c", 100),
+}
+
+
+@pytest.mark.parametrize("name", SWEPT)
+def test_sweeps_are_frozen(name: str) -> None:
+    problems = load_suite(name).problems()
+    assert (problems_hash(problems), len(problems)) == SWEPT[name]
+    assert len({p.canonical for p in problems}) == len(problems), "no problem twice"
+    assert {p.canonical for p in problems} <= reserved_hashes()
+    assert load_suite(name).oracles == ORACLES
+
+
+def test_each_level_of_a_sweep_has_the_knobs_that_it_is_named_by() -> None:
+    counts: dict[tuple[str, str], int] = {}
+    for problem in load_suite("lumina-horizon").problems():
+        counts[problem.env, problem.split] = counts.get((problem.env, problem.split), 0) + 1
+        knobs = dict(pair.split("=") for pair in problem.split.split("/")[1:])
+        params, payload = make_params(problem.env, knobs), problem.payload
+        if problem.env == "listworld":
+            assert len(payload["initial"]) - len(payload["target"]) == params.pops == problem.horizon - 1
+        elif problem.env == "treeworld":
+            assert len(payload["values"]) == params.nodes
+        elif problem.env == "gridworld":
+            assert payload["size"] == params.size
+        else:
+            assert payload["max_steps"] == params.max_steps == problem.horizon - 1
+    assert set(counts.values()) == {25} and len(counts) == sum(map(len, SWEEPS["lumina"].values()))
+
+
+@pytest.mark.parametrize(("name", "first"), [("lumina-horizon", 72), ("lumina-listworld", 60), ("lumina-tiny", 20)])
+def test_the_first_problems_are_spread_evenly(name: str, first: int) -> None:
+    """So that `--limit` cuts every world and level alike."""
+    problems = load_suite(name).problems()
+    levels = {(p.env, p.split) for p in problems}
+    counts = [sum((p.env, p.split) == level for p in problems[:first]) for level in levels]
+    assert set(counts) == {first // len(levels)}
+
+
+def test_the_worlds_suites_hold_the_same_problems_as_the_whole() -> None:
+    whole = load_suite("lumina-horizon").problems()
+    for world in SWEEPS["lumina"]:
+        assert load_suite(f"lumina-{world}").problems() == [p for p in whole if p.env == world]
 
 
 def test_alphabets_relabel_the_same_problems() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from envs.action import DONE
 from envs.dataset import draw, make_params, parse_problem
-from envs.environment import STYLES, Setting
+from envs.environment import ORACLES, STYLES, Setting
 from envs.problem import Problem
 from envs.registry import env_names, load_env
 from envs.verdict import Ending, Kind, Verdict
@@ -18,7 +18,6 @@ from envs.world import World, best, turn_budget
 from envs.world_episode import WorldEpisode
 
 WORLDS = [name for name in env_names() if isinstance(load_env(name), World)]
-ORACLES = ("none", "plan", "state", "plan+state", "state+history", "plan+state+history")
 SETTINGS = [Setting.parse(oracles, style) for oracles in ORACLES for style in STYLES]
 # Small, larger and extreme levels of the worlds that come with the package; others are drawn with their defaults.
 LEVELS = {
@@ -207,7 +206,7 @@ def test_the_action_of_every_written_reply_is_read_back(name: str) -> None:
         for problem in problems(name, 1):
             episode = start(problem, setting)
             for action in episode.game.legal(episode.state):
-                assert episode.read(episode._written("So:", action)) == action
+                assert episode.read(episode.written("So:", action)) == action
                 assert episode.read(str(action)) == action
 
 

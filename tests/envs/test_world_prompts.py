@@ -3,11 +3,13 @@
 After a change on purpose: `python tests/envs/test_world_prompts.py` writes the verbose goldens anew.
 """
 
+import re
 from pathlib import Path
 
 import pytest
 
-from envs.environment import Setting
+from envs.environment import ORACLES, WORDINGS, Setting
+from envs.listworld import ListWorld
 from envs.registry import load_env
 from envs.world_episode import WorldEpisode
 
@@ -80,7 +82,50 @@ def test_the_verbose_opening(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("oracles", ["none", "plan", "state", "plan+state", "state+history", "plan+state+history"])
+@pytest.mark.parametrize("wording", WORDINGS)
+def test_a_wording_changes_the_words_and_nothing_else(name: str, wording: str) -> None:
+    """What the environment declares, shows in its example, says and decides is the same in every wording."""
+    said, standard = (played(name, Setting.parse("plan+state", wording=w)) for w in (wording, "standard"))
+    assert said.messages[1:] == standard.messages[1:] and said.verdict() == standard.verdict()
+    first, usual = (e.messages[0]["content"] for e in (said, standard))
+    (rules, reply), (usual_rules, usual_reply) = (_own_words(text) for text in (first, usual))
+    assert first.replace(rules, usual_rules).replace(reply, usual_reply) == usual
+    assert (rules == usual_rules) == (reply == usual_reply) == (wording == "standard")
+    call = re.search(r"```python\n.*\n```", usual_reply)
+    assert call and call.group() in reply
+    for told in ("done()", "`Budget left:`", "`Plan:`", "`State:`"):
+        assert told in rules + reply
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("wording", WORDINGS[1:])
+def test_the_words_of_each_wording(name: str, wording: str) -> None:
+    opening = played(name, Setting.parse("plan+state+history", wording=wording)).messages[0]["content"]
+    assert "\n\n".join(_own_words(opening)) + "\n" == (GOLDENS / f"{name}_{wording}.txt").read_text(encoding="utf-8")
+
+
+def test_wordings_that_are_none_are_refused() -> None:
+    with pytest.raises(ValueError, match="unknown wording 'rude': choose one of standard, brief, formal"):
+        Setting(wording="rude")
+    with pytest.raises(ValueError, match="wordings are for verbose prompts"):
+        Setting("compact", wording="brief")
+
+    class Laconic(ListWorld):
+        name = "laconic"
+        reworded = {}
+
+    with pytest.raises(ValueError, match="laconic has no wording 'brief': choose one of standard"):
+        Laconic().start(Laconic().problem(Laconic.example), Setting(wording="brief"))
+
+
+def _own_words(opening: str) -> tuple[str, str]:
+    """The rules, and how to reply: the two sections that a wording puts in its own words."""
+    rules, _, rest = opening.partition("\n\n## Actions\n")
+    return rules, rest.partition("## How to reply\n")[2].partition("\n\n## Example\n")[0]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("oracles", ORACLES)
 def test_the_example_is_told_in_the_same_form_as_the_task(name: str, oracles: str) -> None:
     """The task here is the example's own problem, so the transcript in the first message must be the conversation that follows."""
     episode = played(name, Setting.parse(oracles))
@@ -100,3 +145,6 @@ if __name__ == "__main__":
     for name in NAMES:
         text = played(name, Setting.parse("plan+state")).messages[0]["content"]
         (GOLDENS / f"{name}.txt").write_text(text + "\n", encoding="utf-8")
+        for wording in WORDINGS[1:]:
+            text = played(name, Setting.parse("plan+state+history", wording=wording)).messages[0]["content"]
+            (GOLDENS / f"{name}_{wording}.txt").write_text("\n\n".join(_own_words(text)) + "\n", encoding="utf-8")

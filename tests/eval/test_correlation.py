@@ -17,15 +17,10 @@ from eval.harness import read_scores
 from eval.plots import correlation_figure
 from eval.reference.tmbench import CORRELATED, read_table
 from eval.runs import Evaluation, evaluate
+from tests.commands import check_refused, run
 from tmtrain.cli import main
 
 TABLE = {m.name: m for m in read_table()}
-
-
-def run(capsys: pytest.CaptureFixture[str], *argv: str) -> Any:
-    """The JSON that a command prints."""
-    assert main([*argv, "--json"]) == 0
-    return json.loads(capsys.readouterr().out)
 
 
 def test_the_table_holds_what_is_printed() -> None:
@@ -204,11 +199,9 @@ BAD = {
 
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_gets_one_line(case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    argv, line = BAD[case]
+    argv, message = BAD[case]
     (tmp_path / "r.json").write_text(json.dumps(LM_EVAL))
-    assert main(["correlate", *(a.format(file=tmp_path / "r.json") for a in argv)]) == 2
-    error = capsys.readouterr().err
-    assert line in error and error.count("\n") == 1
+    check_refused(capsys, ["correlate", *(a.format(file=tmp_path / "r.json") for a in argv)], message)
 
 
 def test_a_run_on_other_problems_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,9 +14,10 @@ from envs.suites import load_suite
 from envs.verdict import Ending
 from eval.batching import Batcher
 from eval.episodes import Completion, InfrastructureError, OverlongPrompt, Task, play, play_all
-from eval.policies import scripted_policy
+from eval.policies import ScriptedPolicy, scripted_policy
 from eval.published import read_published
-from eval.runs import Evaluation, evaluate
+from eval.records import read_manifest
+from eval.runs import Evaluation, evaluate, evaluate_all
 
 PROBLEMS = load_suite("tmbench-v1").problems()
 
@@ -60,6 +62,31 @@ def test_a_noisy_policy_passes_as_often_as_its_rate_says(tmp_path: Path) -> None
 def test_the_random_policy_knows_only_the_initial_queue(tmp_path: Path) -> None:
     summary = evaluate(scripted_policy("random"), Evaluation(PROBLEMS, "s", Setting()), tmp_path / "run", progress=False)
     assert summary["acc"][0]["correct"] == 100 and summary["pass_rate"]["value"] == 0.0
+
+
+def test_several_settings_are_played_by_one_policy_each_into_its_own_directory(tmp_path: Path) -> None:
+    """All are checked before any is played; the policy is closed once; a run that was stopped between two settings goes on."""
+
+    class Closing(ScriptedPolicy):
+        closed = 0
+
+        async def close(self) -> None:
+            self.closed += 1
+
+    problems = load_suite("lumina-listworld").problems()[:6]
+    runs = {tmp_path / name: Evaluation(problems, "s", Setting.parse(name, "compact")) for name in ("none", "plan", "state+history")}
+    policy = Closing("expert", 0.0)
+    summaries = evaluate_all(policy, runs, progress=False)
+    assert list(summaries) == list(runs) and policy.closed == 1
+    assert all(s["episodes"] == 6 and s["success_rate"]["value"] == 1 for s in summaries.values())
+    assert [read_manifest(run)["setting"] for run in runs][-1] == {"style": "compact", "wording": "standard", "oracles": "state+history"}
+    shutil.rmtree(tmp_path / "plan")
+    with pytest.raises(ValueError, match="none holds a run already"):
+        evaluate_all(policy, runs, progress=False)
+    assert policy.closed == 2 and not (tmp_path / "plan").exists()
+    before = (tmp_path / "none" / "samples.jsonl").read_bytes()
+    assert evaluate_all(policy, runs, resume=True, progress=False) == summaries
+    assert (tmp_path / "none" / "samples.jsonl").read_bytes() == before
 
 
 def test_replaying_a_published_file_gives_its_score(shared: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from pathlib import Path
 from typing import Any
@@ -9,14 +10,10 @@ from typing import Any
 import pytest
 
 from eval.ablations import KINDS as ABLATIONS
+from eval.policies import scripted_policy
+from tests.commands import check_refused, run
 from tmtrain.cli import main
 from tmtrain.commands.ablate import KINDS
-
-
-def run(capsys: pytest.CaptureFixture[str], *argv: str) -> Any:
-    """The JSON that a command prints."""
-    assert main([*argv, "--json"]) == 0
-    return json.loads(capsys.readouterr().out)
 
 
 def test_the_command_has_every_kind() -> None:
@@ -50,7 +47,7 @@ def test_unbounded_reports_each_problems_last_correct_step(tmp_path: Path, capsy
     assert [e["horizon"] for e in found["last_correct"]] == [1000, 1000]
     assert found["survival"][0]["correct"] == 2 and len(found["survival"]) == 1001
     manifest = json.loads((tmp_path / "unbounded" / "manifest.json").read_text())
-    assert manifest["setting"] == {"style": "verbose", "oracles": "none", "continued": True, "token_limit": None}
+    assert manifest["setting"] == {"style": "verbose", "wording": "standard", "oracles": "none", "continued": True, "token_limit": None}
     assert run(capsys, "score", str(tmp_path / "unbounded"))["changed"] == []
     assert main(["ablate", "unbounded", "noisy:0.05", "--limit", "2", "-o", str(tmp_path), "--resume"]) == 0
     assert f"{found['last_correct'][0]['last_correct']} of 1000" in capsys.readouterr().out
@@ -61,6 +58,23 @@ def test_alphabets_may_be_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture
     assert [p["run"] for p in found["points"]] == ["greek", "VWXYZ"]
     greek, own = (p["swa_uniform"] for p in found["points"])
     assert greek == own, "the same errors at the same steps"
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "temperatures"), [("difficulty", ["2", "12"], [None]), ("temperature", ["0", "1.5", "3"], [0, 1.5, 3])]
+)
+def test_a_model_is_loaded_once_for_all_that_is_sampled_alike(
+    kind: str, values: list[str], temperatures: list[float | None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = []
+
+    def load(args: argparse.Namespace, problems: object) -> Any:
+        loaded.append(args.temperature)
+        return scripted_policy("expert")
+
+    monkeypatch.setattr("tmtrain.commands.ablate.model_policy", load)
+    assert main(["ablate", kind, "m", "--values", *values, "--limit", "1", "-o", str(tmp_path)]) == 0
+    assert loaded == temperatures and len(list(tmp_path.glob("*/summary.json"))) == len(values)
 
 
 BAD = {
@@ -78,10 +92,8 @@ BAD = {
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_gets_one_line(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
-    argv, line = BAD[case]
-    assert main(["ablate", *argv]) == 2
-    error = capsys.readouterr().err
-    assert line in error and error.count("\n") == 1
+    argv, message = BAD[case]
+    check_refused(capsys, ["ablate", *argv], message)
 
 
 @pytest.mark.slow

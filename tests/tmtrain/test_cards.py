@@ -87,11 +87,13 @@ def test_one_entry_for_each_dataset_metric_and_setting(made: Path, tmp_path: Pat
     (later / "manifest.json").write_text(json.dumps({**manifest, "started": "2999-01-01T00:00:00+00:00"}))
     written = write_card(made / "checkpoint", [later, made / "run_checkpoint"])
     assert len(ModelCard.load(written.path).data.eval_results) == len(METRICS)
-    other = tmp_path / "sampled"
-    shutil.copytree(made / "run_checkpoint", other)
+    runs = [made / "run_checkpoint", tmp_path / "sampled", tmp_path / "worded"]
     manifest["policy"]["sampling"]["temperature"] = 0.7
-    (other / "manifest.json").write_text(json.dumps(manifest))
-    assert len(ModelCard.load(write_card(made / "checkpoint", [other, made / "run_checkpoint"]).path).data.eval_results) == 2 * len(METRICS)
+    for other in runs[1:]:
+        shutil.copytree(made / "run_checkpoint", other)
+        (other / "manifest.json").write_text(json.dumps(manifest))
+        manifest["setting"]["wording"] = "brief"
+    assert len(ModelCard.load(write_card(made / "checkpoint", runs).path).data.eval_results) == 3 * len(METRICS)
 
 
 def test_the_hubs_result_files_hold_the_same_numbers(made: Path) -> None:

@@ -6,17 +6,11 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.commands import check_refused, run
 from tmtrain.cli import COMMANDS, main
-
-
-def run(capsys: pytest.CaptureFixture[str], *argv: str) -> Any:
-    """The JSON that a command prints."""
-    assert main([*argv, "--json"]) == 0
-    return json.loads(capsys.readouterr().out)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -152,9 +146,7 @@ def test_bad_input_gets_one_line_and_exit_code_2(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     argv, message = BAD[case]
-    assert main(argv) == 2
-    err = capsys.readouterr().err
-    assert message in err and err.count("\n") == 1 and "Traceback" not in err
+    check_refused(capsys, argv, message)
     assert list(tmp_path.iterdir()) == [], "nothing may be left behind"
 
 
@@ -196,6 +188,4 @@ def test_bad_problem_files_are_named_with_their_line(
 def test_bad_result_files_are_named(content: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "r.json"
     file.write_text(content)
-    assert main(["score", str(file)]) == 2
-    err = capsys.readouterr().err
-    assert message in err and err.count("\n") == 1
+    check_refused(capsys, ["score", str(file)], message)

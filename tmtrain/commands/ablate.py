@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     directory = Path(args.output) if args.output else new_directory(args.model, args.kind)
     for point in points:
         check_free(directory / point.folder, resume=args.resume)
-    summaries = [_evaluate(args, ablation, point, directory / point.folder) for point in points]
+    summaries = _evaluate(args, ablation, points, directory)
     result = _result(args, ablation, points, summaries, directory)
     write_json(directory / FILE, result)
     figure = _draw(ablation, [*beside, result], directory)
@@ -86,16 +86,21 @@ def _check(args: argparse.Namespace, ablation: Ablation) -> None:
         raise ValueError("the unbounded ablation takes one suite as its --values")
 
 
-def _evaluate(args: argparse.Namespace, ablation: Ablation, point: Point, directory: Path) -> dict[str, Any]:
+def _evaluate(args: argparse.Namespace, ablation: Ablation, points: Sequence[Point], directory: Path) -> list[dict[str, Any]]:
+    """Plays the points and returns their summaries. Those that are sampled alike share one policy: a model is loaded once for them all."""
     from envs.environment import Setting
     from eval.policies import scripted_policy
-    from eval.runs import Evaluation, evaluate
+    from eval.runs import Evaluation, evaluate_all
 
-    problems = list(point.problems)[: args.limit]
     setting = Setting.parse("none", prompt_style(args), continued=ablation.continued)
-    evaluation = Evaluation(problems, point.source, setting, args.samples, args.seed, concurrency(args), args.token_limit)
-    policy = scripted_policy(args.model) or _model(args, point)
-    return evaluate(policy, evaluation, directory, resume=args.resume, progress=not args.json)
+    how = (setting, args.samples, args.seed, concurrency(args), args.token_limit)
+    summaries: dict[Path, dict[str, Any]] = {}
+    for temperature in dict.fromkeys(point.temperature for point in points):
+        alike = [point for point in points if point.temperature == temperature]
+        evaluations = {directory / point.folder: Evaluation(point.problems[: args.limit], point.source, *how) for point in alike}
+        policy = scripted_policy(args.model) or _model(args, alike[0])
+        summaries |= evaluate_all(policy, evaluations, resume=args.resume, progress=not args.json)
+    return [summaries[directory / point.folder] for point in points]
 
 
 def _model(args: argparse.Namespace, point: Point) -> Policy:

@@ -1,12 +1,17 @@
 """Evaluate a policy on a suite or a file of problems, step by step.
 
 MODEL is a checkpoint folder, a LoRA adapter's folder, a model of the hub, the name of a served model (with --base-url), or a scripted
-policy: expert, random, noisy:P (errs with probability P a step), replay:FILE (a run's or a published file's answers).
+policy: expert, random, noisy:P (errs with probability P a step), replay:FILE (a run's or a published file's answers), or
+weak:NAME[:AMOUNT] (an agent with a known weakness in a multi-turn world: WEAKNESSES).
+
+With --oracles all or --wording all the model is loaded once and plays the same problems in every setting, each into a run directory of its
+own under DIR, named like its setting; `tmtrain oracles DIR` then reports on them.
 
   tmtrain eval noisy:0.1 --suite tmbench-v1
   tmtrain eval runs/grpo_tag/checkpoint --suite tmbench-v1 -o runs/mine
   tmtrain eval Qwen/Qwen3-8B --suite tmbench-v1 --backend vllm --tensor-parallel 2 --yarn 4
   tmtrain eval Qwen/Qwen3-8B --problems list.jsonl --base-url http://localhost:8000/v1 --concurrency 128 --oracles plan+state
+  tmtrain eval weak:forgets:4 --suite lumina-listworld --oracles all -o runs/forgets       the six settings, on the same problems
 
 Where nothing else is asked for, single-turn problems are answered greedily with at most 16384 new tokens, and the turns of multi-turn
 worlds are sampled at temperature 0.7 with thinking off. What was in force stands in the run's manifest.json; episodes are appended to
@@ -21,6 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from envs.environment import Setting
     from envs.problem import Problem
     from eval.episodes import Policy
 
@@ -28,11 +34,13 @@ SUMMARY = "evaluate a model or a scripted policy"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", metavar="MODEL", help="folder, hub id or served name, or expert | random | noisy:P | replay:FILE")
+    policies = "expert | random | noisy:P | replay:FILE | weak:NAME"
+    parser.add_argument("model", metavar="MODEL", help=f"folder, hub id or served name, or {policies}")
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--suite", help="a suite, see `tmtrain envs`")
     source.add_argument("--problems", metavar="FILE", help="a file of problems")
-    parser.add_argument("--oracles", default="none", help="none, plan, state, plan+state, state+history or plan+state+history")
+    parser.add_argument("--oracles", default="none", help="none, plan, state, plan+state, state+history, plan+state+history, or all six")
+    parser.add_argument("--wording", default="standard", help="of verbose prompts: standard, brief, formal, or all three")
     add_policy_arguments(parser)
 
 
@@ -75,10 +83,9 @@ def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from envs.environment import Setting
     from eval.policies import scripted_policy
     from eval.records import check_free
-    from eval.runs import Evaluation, evaluate
+    from eval.runs import Evaluation, evaluate_all
     from tmtrain.commands.output import print_json
     from tmtrain.commands.problems import named_problems
 
@@ -86,19 +93,49 @@ def run(args: argparse.Namespace) -> int:
     source = args.suite or args.problems
     problems = named_problems(source)[: args.limit]
     directory = Path(args.output) if args.output else new_directory(args.model, source)
-    check_free(directory, resume=args.resume)
-    setting = Setting.parse(args.oracles, prompt_style(args))
-    evaluation = Evaluation(problems, source, setting, args.samples, args.seed, concurrency(args))
+    evaluations = {
+        directory / name: Evaluation(problems, source, setting, args.samples, args.seed, concurrency(args))
+        for name, setting in _settings(args.oracles, prompt_style(args), args.wording).items()
+    }
+    for run in evaluations:
+        check_free(run, resume=args.resume)
     policy = scripted_policy(args.model) or model_policy(args, problems)
-    summary = evaluate(policy, evaluation, directory, resume=args.resume, progress=not args.json)
-    if args.json:
-        print_json(summary)
+    summaries = evaluate_all(policy, evaluations, resume=args.resume, progress=not args.json)
+    if len(summaries) > 1:
+        _print_settings(directory, {run.relative_to(directory).as_posix(): s for run, s in summaries.items()}, args.json)
+    elif args.json:
+        print_json(summaries[directory])
     else:
         from tmtrain.commands.score import print_scores
 
-        print_scores(summary)
+        print_scores(summaries[directory])
         print(f"\nrun directory: {directory}  (tmtrain report {directory})")
     return 0
+
+
+def _settings(oracles: str, style: str, wording: str) -> dict[str, Setting]:
+    """The settings that are asked for, by the folder that each run gets below the output folder; a single one is the output folder."""
+    from envs.environment import ORACLES, WORDINGS, Setting
+
+    every_oracle, every_wording = oracles == "all", wording == "all"
+    folders = {}
+    for words in WORDINGS if every_wording else (wording,):
+        for name in ORACLES if every_oracle else (oracles,):
+            folder = "/".join([words] * every_wording + [name] * every_oracle)
+            folders[folder] = Setting.parse(name, style, wording=words)
+    return folders
+
+
+def _print_settings(directory: Path, summaries: dict[str, dict], as_json: bool) -> None:
+    from eval.statistics import percent
+    from tmtrain.commands.output import print_json, print_table
+
+    if as_json:
+        print_json({"runs": summaries})
+        return
+    rows = [(name, percent(s["success_rate"]), percent(s["step_accuracy"]), str(s["episodes"])) for name, s in summaries.items()]
+    print_table(["% [95 % interval]", "success", "step accuracy", "episodes"], rows)
+    print(f"\nrun directories: {directory}/…  (tmtrain oracles {directory})")
 
 
 def check_policy_arguments(args: argparse.Namespace) -> None:

@@ -140,6 +140,8 @@ def test_oracles_are_refused() -> None:
     problem = next(draw("tag", TagParams(), seed=0, split="none"))
     with pytest.raises(ValueError, match="--oracles none"):
         TAG.start(problem, Setting(state=True))
+    with pytest.raises(ValueError, match="--wording standard"):
+        TAG.start(problem, Setting(wording="brief"))
 
 
 def test_published_defaults() -> None:
