@@ -10,11 +10,9 @@ from importlib import import_module
 
 #: Commands in the order of a project's life; each is a module of `tmtrain.commands`.
 COMMANDS = (
-COMMANDS = (
     *("envs", "generate", "overlap", "play", "demos"),
     *("eval", "ablate", "score", "report", "compare", "oracles", "correlate"),
     *("card", "merge", "doctor"),
-)
 )
 
 _DESCRIPTION = """\
