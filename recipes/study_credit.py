@@ -139,8 +139,8 @@ def table(curves: Mapping[tuple[str, int, str], dict[str, Curve]], envs: Sequenc
     return (
         "# Credit modes compared\n\n"
         f"Made by `python recipes/study_credit.py --envs {' '.join(envs)}`. Held-out scores in percent, decoded greedily: the mean of\n"
-        f"{len(seeds)} seeds with the 95 % interval of Student's t over seeds. All runs start from one warm-up; the differences are paired:\n"
-        f"all modes of a seed see the same problems. Rollouts a run: {per_run}.\n\n"
+        f"{len(seeds)} seeds with the 95 % interval of Student's t over seeds. All runs start from one warm-up; the differences are\n"
+        f"paired: all modes of a seed see the same problems. Rollouts a run: {per_run}.\n\n"
         + "\n".join(lines)
         + "\n\n![Held-out scores against rollouts seen](credit_study.png)\n\nThin lines are the seeds, thick ones their mean.\n"
     )
