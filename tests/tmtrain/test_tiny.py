@@ -41,10 +41,13 @@ def test_a_prompt_is_the_beginning_of_its_continued_conversation() -> None:
 
 
 def test_it_survives_saving(tmp_path: Path) -> None:
+    pytest.importorskip("trl")
+    from trl import ModelConfig
+
     TOKENIZER.save_pretrained(tmp_path)
     model = tiny_model(seed=3)
     model.save_pretrained(tmp_path)
-    loaded, tokenizer = load_for_training(str(tmp_path), seed=0)
+    loaded, tokenizer = load_for_training(str(tmp_path), 0, ModelConfig())
     assert tokenizer.apply_chat_template(MESSAGES) == TOKENIZER.apply_chat_template(MESSAGES)
     assert (tokenizer.eos_token, tokenizer.pad_token) == (END, PAD)
     assert all((a == b).all() for a, b in zip(model.parameters(), loaded.parameters(), strict=True))
