@@ -6,7 +6,8 @@ terminator that the chat template puts inside the generation block (so SFT super
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
@@ -29,13 +30,21 @@ CHAT_TEMPLATE = (
 
 def tiny_tokenizer() -> PreTrainedTokenizerFast:
     """The character tokenizer: printable ASCII, newline, five Greek letters and six special tokens."""
-    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
+    from tokenizers import Regex, pre_tokenizers
+
+    cut = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
+    return piece_tokenizer(CHARACTERS, cut, model_max_length=CONTEXT, padding_side="left")
+
+
+def piece_tokenizer(pieces: Iterable[str], cut: Any, **options: Any) -> PreTrainedTokenizerFast:
+    """A tokenizer with the six special tokens and the chat template, and one token for each of `pieces`; `cut`, a pre-tokenizer of the
+    tokenizers library, cuts texts into such pieces. `options` are those of `PreTrainedTokenizerFast`."""
+    from tokenizers import AddedToken, Tokenizer, decoders, models
     from transformers import PreTrainedTokenizerFast
 
-    vocabulary = {token: i for i, token in enumerate([*SPECIAL, *CHARACTERS])}
+    vocabulary = {token: i for i, token in enumerate([*SPECIAL, *pieces])}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN))
-    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
-    tokenizer.decoder = decoders.Fuse()
+    tokenizer.pre_tokenizer, tokenizer.decoder = cut, decoders.Fuse()
     tokenizer.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in SPECIAL])
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
@@ -44,9 +53,8 @@ def tiny_tokenizer() -> PreTrainedTokenizerFast:
         eos_token=END,
         additional_special_tokens=[SYSTEM, USER, ASSISTANT],
         chat_template=CHAT_TEMPLATE,
-        model_max_length=CONTEXT,
-        padding_side="left",
         clean_up_tokenization_spaces=False,
+        **options,
     )
 
 
