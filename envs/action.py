@@ -73,7 +73,8 @@ _NAME = re.compile(r"([^\W\d]\w*+)[ \t]*+\(")
 _BARE = re.compile(r"\s*+[^\W\d]\w*+[ \t]*+\(")
 _KEYWORD = re.compile(r"([^\W\d]\w*+)\s*+=(?!=)")
 _INTEGER = re.compile(r"([+-]?)([0-9]++)(?![\w.])")
-_TEXT = re.compile(r"""(["'])((?:[^"'\\\n]++|\\[^\n]|(?!\1)["'])*+)\1""")
+# Without a backreference inside the possessive loop, which Python 3.11.2 matches wrongly.
+_TEXT = re.compile(r"""\"([^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*)"|'([^'\\\n]*+(?:\\[^\n][^'\\\n]*+)*)'""")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 
@@ -226,7 +227,7 @@ class _Reader:
                 raise _Unreadable(f"{signature}: the argument {shown(name)} is too large a number")
             found, self.at = int(sign + digits), integer.end()
         elif quoted := _TEXT.match(self.text, self.at):
-            found, self.at = _ESCAPE.sub(_unescape, quoted.group(2)), quoted.end()
+            found, self.at = _ESCAPE.sub(_unescape, quoted.group(quoted.lastindex or 0)), quoted.end()
         else:
             raise _Unreadable(f"{signature}: the argument {shown(name)} must be {_WRITTEN[kind]}")
         if not isinstance(found, kind):
