@@ -99,7 +99,7 @@ def train_grpo(
     model, tokenizer = load_for_training(str(start), config.seed, options, trust_remote_code=recipe.trust_remote_code)
     check_context(model, tokenizer, problems, recipe, config)
     trainer = build_grpo_trainer(model, tokenizer, mixture, problems, recipe, config, new_adapter(model, options))
-    check_processes(trainer.accelerator.num_processes)
+    check_processes(trainer.accelerator)
     if not any(p.requires_grad for p in trainer.model.parameters()):
         raise ValueError(f"no parameter of {start} can be trained: unfreeze the model, or add an adapter")
     watching = watch(trainer, start, recipe, held)

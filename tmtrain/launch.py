@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 
 def is_main_process() -> bool:
@@ -20,6 +22,7 @@ def run_recipe(main: Callable[[Sequence[str]], None]) -> int:
         return 0
     try:
         use_all_cores()
+        resume_on_processors()
         main(sys.argv[1:])
     except ValueError as error:
         # Every process speaks here: where one alone fails, its reason must not be lost.
@@ -52,14 +55,32 @@ def machine_settings() -> dict[str, bool]:
     return {} if torch.accelerator.is_available() else {"use_cpu": True}
 
 
-def check_processes(count: int) -> None:
-    """Raises ValueError where `count`, the processes that a trainer knows of, is not how many were launched."""
+def check_processes(accelerator: Any) -> None:
+    """Refuses to train otherwise than was launched.
+
+    Raises:
+        ValueError: Where a trainer's accelerator knows of another number of processes, or does not spread weights by FSDP although the
+            launcher's configuration says so: on processors it would train data-parallel instead, without a word.
+    """
     launched = int(os.environ.get("WORLD_SIZE", "1"))
-    if count != launched:
+    if accelerator.num_processes != launched:
         raise ValueError(
-            f"{launched} processes were launched, but each trains as one of {count}: use an accelerate configuration of the kind of "
-            "accelerate_configs/ddp_cpu.yaml, with use_cpu: true on a machine without an accelerator"
+            f"{launched} processes were launched, but each trains as one of {accelerator.num_processes}: use an accelerate configuration "
+            "of the kind of accelerate_configs/ddp_cpu.yaml, with use_cpu: true on a machine without an accelerator"
         )
+    if os.environ.get("ACCELERATE_USE_FSDP", "false").lower() in ("1", "true") and accelerator.distributed_type.value != "FSDP":
+        raise ValueError(
+            f"FSDP was asked for, but training would be {accelerator.distributed_type.value}: on processors use "
+            "accelerate_configs/zero3_cpu.yaml"
+        )
+
+
+@cache
+def resume_on_processors() -> None:
+    """Lets torch load the optimizer of a checkpoint on several processes without an accelerator: it does not know the place `cpu:0`."""
+    import torch
+
+    torch.serialization.register_package(5, lambda _: None, lambda stored, place: stored if place.startswith("cpu:") else None)
 
 
 def launched_sharding() -> tuple[int, bool]:

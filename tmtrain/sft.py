@@ -42,7 +42,7 @@ def train_sft(recipe: SFTRecipe, config: SFTConfig, options: ModelConfig, held: 
     if recipe.position_gap:
         rng = stream("positions", config.seed, os.environ.get("RANK", "0"))
         trainer.data_collator = GapCollator(trainer.data_collator, recipe.position_gap, rng)
-    check_processes(trainer.accelerator.num_processes)
+    check_processes(trainer.accelerator)
     trainer.train(resume_from_checkpoint=last_checkpoint(config.output_dir) if recipe.resume else None)
     trainer.save_model(str(checkpoint))
     if is_main_process():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,9 +12,14 @@ from tmtrain.launch import check_processes, run_recipe
 
 def test_processes_that_train_apart_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
-    check_processes(2)
+    data_parallel = SimpleNamespace(value="MULTI_CPU")
+    check_processes(SimpleNamespace(num_processes=2, distributed_type=data_parallel))
     with pytest.raises(ValueError, match="2 processes were launched, but each trains as one of 1"):
-        check_processes(1)
+        check_processes(SimpleNamespace(num_processes=1, distributed_type=data_parallel))
+    monkeypatch.setenv("ACCELERATE_USE_FSDP", "true")
+    with pytest.raises(ValueError, match="FSDP was asked for, but training would be MULTI_CPU"):
+        check_processes(SimpleNamespace(num_processes=2, distributed_type=data_parallel))
+    check_processes(SimpleNamespace(num_processes=2, distributed_type=SimpleNamespace(value="FSDP")))
 
 
 @pytest.mark.parametrize(("rank", "who"), [("0", "recipe.py: "), ("1", "recipe.py (process 1): ")])
