@@ -143,7 +143,6 @@ class HeldOutEvaluation(TrainerCallback):
 @contextmanager
 def _greedy(trainer: Any, max_tokens: int) -> Iterator[None]:
     """Has the trainer's generation decode greedily for a while, at most so many tokens a reply."""
-    kept, own = trainer.generation_kwargs, trainer.generation_config
     if trainer.use_vllm:
         engine = trainer.vllm_generation
         before = engine.temperature, engine.generation_kwargs
@@ -155,6 +154,7 @@ def _greedy(trainer: Any, max_tokens: int) -> Iterator[None]:
         return
     from transformers import GenerationConfig
 
+    kept, own = trainer.generation_kwargs, trainer.generation_config
     sampled = ("do_sample", "temperature", "top_p", "top_k", "min_p")
     greedy = {**{k: v for k, v in kept.items() if k not in sampled}, "do_sample": False, "max_new_tokens": max_tokens}
     trainer.generation_kwargs, trainer.generation_config = greedy, GenerationConfig(**greedy, disable_compile=True)

@@ -127,6 +127,7 @@ def test_the_sft_recipe_alone(recipes: Path, root: Path) -> None:
 
 WORLD_SFT = """
 include: {root}/recipes/worlds/tiny_listworld_sft.yaml
+learning_rate: 3e-3
 stages: [{{levels: [{{pops: 1}}], problems: 3840}}]
 oracles: plan
 eval_levels: [{{pops: 1}}]
