@@ -137,7 +137,7 @@ class RunDirectory:
 def check_free(path: str | Path, *, resume: bool) -> None:
     """Raises ValueError where a folder holds a run already and `resume` is off."""
     if not resume and (Path(path) / MANIFEST).exists():
-        raise ValueError(f"{path} holds a run already: add --resume to go on with it, or choose another folder with -o")
+        raise ValueError(f"{path} holds a run already: add --resume to go on with it, or choose another folder")
 
 
 def read_records(path: str | Path) -> list[EpisodeRecord]:

@@ -22,6 +22,7 @@ DEFAULT = Path(__file__).parent / "tag" / "tiny_grpo.yaml"
 def main(argv: Sequence[str], default: Path = DEFAULT) -> None:
     from trl import GRPOConfig, ModelConfig, SFTConfig
 
+    from eval.records import check_free
     from eval.report import read_runs, write_report
     from tmtrain.cards import write_card
     from tmtrain.config import make_configs, read_file, read_settings
@@ -34,6 +35,9 @@ def main(argv: Sequence[str], default: Path = DEFAULT) -> None:
 
     recipe, config, options = make_configs(read_settings(argv, default), GRPORecipe, GRPOConfig, ModelConfig)
     output = Path(config.output_dir)
+    runs = [output / "eval_before", output / "eval_after"]
+    for run in runs:
+        check_free(run, resume=recipe.resume)
     warmup = None
     if recipe.warmup:
         same = {"output_dir": str(output / "warmup"), "resume": recipe.resume, "use_cpu": config.use_cpu}
@@ -53,7 +57,6 @@ def main(argv: Sequence[str], default: Path = DEFAULT) -> None:
     checkpoint = train_grpo(start, mixture, problems, recipe, config, options, held)
 
     if is_main_process():
-        runs = [output / "eval_before", output / "eval_after"]
         report = write_report(read_runs(runs), output)
         card = write_card(checkpoint, runs).path
         print(f"{before_and_after(*runs)}\n\nmodel card: {card}\nreport: {report}")

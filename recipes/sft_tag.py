@@ -20,6 +20,7 @@ DEFAULT = Path(__file__).parent / "tag" / "tiny_sft.yaml"
 def main(argv: Sequence[str], default: Path = DEFAULT) -> None:
     from trl import ModelConfig, SFTConfig
 
+    from eval.records import check_free
     from tmtrain.cards import write_card
     from tmtrain.commands.score import print_scores
     from tmtrain.config import make_configs, read_settings
@@ -29,9 +30,10 @@ def main(argv: Sequence[str], default: Path = DEFAULT) -> None:
     from tmtrain.sft import train_sft
 
     recipe, config, options = make_configs(read_settings(argv, default), SFTRecipe, SFTConfig, ModelConfig)
+    run = Path(config.output_dir) / "eval"
+    check_free(run, resume=recipe.resume)
     held = held_out(recipe.env, recipe.eval_levels, recipe.eval_problems, recipe.eval_seed)
     checkpoint = train_sft(recipe, config, options, held)
-    run = Path(config.output_dir) / "eval"
     summary = evaluate_checkpoint(checkpoint, held, recipe, run)
     if is_main_process():
         card = write_card(checkpoint, [run]).path

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from tmtrain.credit import MODES
 from tmtrain.launch import available_cores
 from tmtrain.provenance import read_training_record
 
@@ -31,7 +32,6 @@ ENVIRONMENTS = {
     "tag": (("sft_tag.py", "tag/study_sft.yaml"), ("grpo_tag.py", "tag/study_grpo.yaml")),
     "listworld": (("sft_worlds.py", "worlds/tiny_listworld_sft.yaml"), ("grpo_worlds.py", "worlds/tiny_listworld_grpo.yaml")),
 }
-MODES = ("outcome", "process", "step_baseline")
 SCORES = {"success_rate": "success", "step_accuracy": "step accuracy"}
 #: Updates between evaluations.
 EVERY = 20
@@ -154,11 +154,9 @@ def percent(values: Sequence[float], sign: str = "") -> str:
 
 def figure(curves: Mapping[tuple[str, int, str], dict[str, Curve]], envs: Sequence[str], seeds: Sequence[int]) -> Any:
     """A row for each environment, a column for each score."""
-    from matplotlib.figure import Figure
+    from eval.plots import COLOURS, finish, new_figure
 
-    from eval.plots import COLOURS
-
-    drawn = Figure(figsize=(9, 3.2 * len(envs)), layout="constrained")
+    drawn = new_figure(9, 3.2 * len(envs))
     panels = drawn.subplots(len(envs), len(SCORES), squeeze=False)
     for row, env in zip(panels, envs, strict=True):
         for axes, (score, name) in zip(row, SCORES.items(), strict=True):
@@ -169,9 +167,7 @@ def figure(curves: Mapping[tuple[str, int, str], dict[str, Curve]], envs: Sequen
                 axes.plot(seen, values.T, color=colour, alpha=0.35, linewidth=0.8)
                 axes.plot(seen, values.mean(axis=0), color=colour, linewidth=2.2, label=mode)
             axes.set(title=env, xlabel="rollouts seen", ylabel=f"held-out {name} (%)")
-            axes.grid(alpha=0.3)
-            axes.spines[["top", "right"]].set_visible(False)
-    panels[0][0].legend(frameon=False)
+            finish(axes)
     return drawn
 
 

@@ -76,8 +76,9 @@ def _engine(s: Settings) -> bool:
 _BOTH = (
     Combination(
         "dtype",
-        lambda s: s.options.dtype in ("bfloat16", "float16") and s.zero_stage == 0 and not (s.options.use_peft or s.sharded),
-        "weights kept in 16 bits lose small updates by rounding: leave dtype at float32 and compute in 16 bits by bf16: true",
+        lambda s: s.options.dtype != "float32" and s.zero_stage == 0 and not (s.options.use_peft or s.sharded),
+        "weights kept in 16 bits (as auto does where they were saved so) lose small updates by rounding: leave it at float32 and "
+        "compute in 16 bits by bf16: true",
     ),
     Combination(
         "load_in_4bit, load_in_8bit",

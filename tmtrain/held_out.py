@@ -19,7 +19,7 @@ from eval.backends.chat import Chat
 from eval.backends.folder import Model, resolve
 from eval.backends.sampling import Sampling
 from eval.episodes import Task, play_all
-from eval.records import SUMMARY, EpisodeRecord, RunDirectory, write_json
+from eval.records import SUMMARY, EpisodeRecord, RunDirectory, check_free, write_json
 from eval.runs import Evaluation, manifest
 from eval.summary import RATES, summarise
 from tmtrain.recipe import GRPORecipe
@@ -63,8 +63,6 @@ class HeldOutEvaluation(TrainerCallback):
         self._trainer, self._problems, self._recipe, self._chat, self._stops = trainer, problems, recipe, chat, stops
         self._reply_tokens, self._context, self._start, self._directory = reply_tokens, context, start, directory
         self._done_at = -1
-        #: Whether it is evaluating just now.
-        self.busy = False
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if state.global_step == 0:
@@ -79,9 +77,16 @@ class HeldOutEvaluation(TrainerCallback):
             self._evaluate(state.global_step)
 
     def record(self, model: str, directory: Path) -> dict[str, Any]:
-        """Evaluates into a run directory, as the weights that lie in `model`; an unfinished run there is replaced. The summary."""
+        """Evaluates into a run directory, as the weights that lie in `model`; the summary.
+
+        Where a run is resumed that was cut off before its first checkpoint, what it left in the directory is replaced.
+
+        Raises:
+            ValueError: Where the directory holds a run and nothing is resumed; asked before anything is trained, see `check_free`.
+        """
         policy, records = self._play()
         if self._trainer.accelerator.is_main_process:
+            check_free(directory, resume=self._recipe.resume)
             shutil.rmtree(directory, ignore_errors=True)
             policy.name, policy.model_source = model, resolve(model) if Path(model).is_dir() else Model(model, model)
             run = RunDirectory(directory, manifest(policy, Evaluation(self._problems, "held-out", self._recipe.setting)))
@@ -119,10 +124,8 @@ class HeldOutEvaluation(TrainerCallback):
         own: list[EpisodeRecord] = []
         tasks = [Task(p) for p in self._problems[accelerator.process_index :: accelerator.num_processes]]
         episodes = play_all(tasks, self._recipe.setting, policy, concurrency=self._recipe.eval_batch_size, on_record=own.append)
-        self.busy = True
         with _greedy(self._trainer, self._reply_tokens):
             asyncio.run(policy.run(episodes, [self._chat.tokenizer.pad_token_id]))
-        self.busy = False
         played = {r.key: r for r in map(EpisodeRecord.from_json, gather_object([r.to_json() for r in own]))}
         return policy, [played[Task(p).key] for p in self._problems]
 

@@ -53,20 +53,10 @@ def load_for_training(name: str, seed: int, options: ModelConfig, *, trust_remot
 
 
 def new_adapter(model: Any, options: ModelConfig) -> Any:
-    """The configuration of the LoRA adapter to train on a model; None where the model itself, or the adapter it has, is trained.
-
-    Raises:
-        ValueError: Where quantized weights would be trained themselves, which cannot be done, or the adapter would stand on a model that
-            is saved nowhere.
-    """
+    """The configuration of the LoRA adapter to train on a model; None where the model itself, or the adapter it has, is trained."""
     from trl import get_peft_config
 
-    has_adapter = getattr(model, "peft_config", None) is not None
-    if options.use_peft and not has_adapter and not model.config.name_or_path:
-        raise ValueError("use_peft: an adapter on the freshly initialised model could not be loaded again: train a saved checkpoint")
-    if (options.load_in_4bit or options.load_in_8bit) and not (options.use_peft or has_adapter):
-        raise ValueError("load_in_4bit, load_in_8bit: quantized weights cannot be trained themselves: add use_peft: true")
-    return None if has_adapter else get_peft_config(options)
+    return None if getattr(model, "peft_config", None) is not None else get_peft_config(options)
 
 
 def training_tokenizer(name: str, *, trust_remote_code: bool = False) -> Any:

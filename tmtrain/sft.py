@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from envs.problem import Problem, stream
+from tmtrain.combinations import Settings, check_combinations
 from tmtrain.data import Mixture, data_record, demonstrations
-from tmtrain.launch import check_processes, is_main_process
+from tmtrain.launch import check_processes, is_main_process, launched_sharding
 from tmtrain.models import load_for_training, new_adapter
 from tmtrain.positions import GapCollator
 from tmtrain.provenance import read_training_record, write_training_record
@@ -27,11 +28,14 @@ def train_sft(recipe: SFTRecipe, config: SFTConfig, options: ModelConfig, held: 
         The checkpoint's folder, `output_dir/checkpoint`.
 
     Raises:
-        ValueError: Where the data or the tokenizer would spoil the run, see `build_sft_trainer`.
+        ValueError: Where settings do not go together, see `tmtrain.combinations`, or the data or the tokenizer would spoil the run, see
+            `build_sft_trainer`.
     """
     checkpoint = Path(config.output_dir) / "checkpoint"
     if recipe.resume and read_training_record(checkpoint):
         return checkpoint
+    zero_stage, sharded = launched_sharding()
+    check_combinations(Settings(recipe, config, options, zero_stage=zero_stage, sharded=sharded))
     model, tokenizer = load_for_training(recipe.model, config.seed, options, trust_remote_code=recipe.trust_remote_code)
     barred = frozenset(p.canonical for p in held)
     mixtures = [Mixture(recipe.env, stage.levels, config.seed, f"sft/{i}") for i, stage in enumerate(recipe.stages)]

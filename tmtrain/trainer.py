@@ -79,10 +79,11 @@ class VerdictTrainer(GRPOTrainer):
         group = self.num_generations if self.model.training else self.num_generations_eval
         if self.curriculum is not None and mode == "train":
             self._observe(self.curriculum, group)
+        steps = self._credited_steps() if self._estimate is not None or self.log_completions else []
         if self._estimate is not None:
-            self._credit_steps(output, mode, group)
+            self._credit_steps(steps, output, mode, group)
         if self.log_completions:
-            self._shown = list(self._completions(output["advantages"]))
+            self._shown = list(self._completions(steps, output["advantages"]))
         return output
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
@@ -91,20 +92,19 @@ class VerdictTrainer(GRPOTrainer):
             file = Path(self.args.output_dir) / "completions" / f"step_{self.state.global_step:05d}.html"
             completions.show(self._shown, self.processing_class, self.state.global_step, printed=self._printed, file=file)
 
-    def _completions(self, advantages: torch.Tensor) -> Iterator[completions.Completion]:
+    def _completions(self, found: list[list[credit.CreditedStep]], advantages: torch.Tensor) -> Iterator[completions.Completion]:
         """This process's rollouts as `log` shows them."""
         if self._rollouts is not None:
             played = [(r.completion, r.verdict) for r in self._rollouts.latest]
         else:
             played = [(list(ids), verdict) for verdict, _, ids in self._checker.latest]
-        for row, (ids, verdict), steps, own in zip(self.rows, played, self._credited_steps(), advantages.tolist(), strict=True):
+        for row, (ids, verdict), steps, own in zip(self.rows, played, found, advantages.tolist(), strict=True):
             by_token = own if isinstance(own, list) else [own] * len(ids)
             yield completions.Completion(row["prompt"][-1]["content"], ids, steps, by_token, verdict)
 
-    def _credit_steps(self, output: dict[str, Any], mode: str, group: int) -> None:
+    def _credit_steps(self, steps: list[list[credit.CreditedStep]], output: dict[str, Any], mode: str, group: int) -> None:
         """Puts each step's advantage on its tokens."""
         assert self._estimate is not None
-        steps = self._credited_steps()
         # Groups may be spread over processes, so all see all rewards and take their own rows.
         rewards = gather_object([[(step.index, step.reward) for step in own] for own in steps])
         first = self.accelerator.process_index * len(steps)

@@ -29,10 +29,18 @@ LEVEL = {"max_steps": 3, "min_horizon": 3}
 
 def scripted(trainer: Any) -> None:
     """Replaces single-turn generation in training by noisy experts, each row with a stream of its own."""
-    real, tokenizer = trainer._generate_single_turn, trainer.processing_class
+    real, score, tokenizer = trainer._generate_single_turn, trainer._generate_and_score_completions, trainer.processing_class
+    scoring = False
+
+    def in_training(inputs: Any) -> Any:
+        nonlocal scoring
+        scoring = True
+        output = score(inputs)
+        scoring = False
+        return output
 
     def generate(prompts: list[list[int]], *rest: Any) -> Any:
-        if len(prompts) != len(trainer.rows) or trainer.watching.busy:
+        if not scoring:
             return real(prompts, *rest)
         replies = []
         for i, row in enumerate(trainer.rows):
@@ -42,7 +50,7 @@ def scripted(trainer: Any) -> None:
             replies.append([*tokenizer(text)["input_ids"], tokenizer.eos_token_id])
         return replies, None
 
-    trainer._generate_single_turn = generate
+    trainer._generate_single_turn, trainer._generate_and_score_completions = generate, in_training
 
 
 def main(argv: list[str]) -> None:
@@ -74,7 +82,7 @@ def main(argv: list[str]) -> None:
     problems = list(islice(draw("tag", make_params("tag", LEVEL), seed=0, split="test/0"), 16))
     model, tokenizer = load_for_training(start, 0, ModelConfig())
     trainer = build_grpo_trainer(model, tokenizer, mixture, problems, recipe, config)
-    trainer.watching = watch(trainer, start, recipe, held)
+    watching = watch(trainer, start, recipe, held)
     scripted(trainer)
     if mode == "fail":
         score = trainer._generate_and_score_completions
@@ -87,7 +95,7 @@ def main(argv: list[str]) -> None:
         trainer._generate_and_score_completions = failing
     trainer.train()
     trainer.save_model(str(Path(output) / "checkpoint"))
-    trainer.watching.record(str(Path(output) / "checkpoint"), Path(output) / "eval_after")
+    watching.record(str(Path(output) / "checkpoint"), Path(output) / "eval_after")
     if is_main_process():
         losses = [
             {k: entry[k] for k in ("loss", "grad_norm", "rewards/step/mean")} for entry in trainer.state.log_history if "loss" in entry

@@ -14,30 +14,29 @@ import pytest
 pytest.importorskip("trl")
 
 import torch
-from trl import ModelConfig
+from trl import ModelConfig, SFTConfig
 
 from tmtrain.cli import main
 from tmtrain.models import load_for_training, new_adapter
+from tmtrain.recipe import SFTRecipe, Stage
+from tmtrain.sft import train_sft
 from tmtrain.tiny import tiny_model, tiny_tokenizer
 
 LORA = "use_peft: true\nlora_r: 4\nlora_alpha: 8\nlora_dropout: 0.0\nlora_target_modules: [all-linear]\n"
 
 
-@pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("base")
-    tiny_model(0).save_pretrained(folder)
-    tiny_tokenizer().save_pretrained(folder)
-    return folder
-
-
-def test_what_can_carry_no_adapter_is_refused(base: Path) -> None:
-    model, _ = load_for_training("tiny", 0, ModelConfig())
-    with pytest.raises(ValueError, match="use_peft: an adapter on the freshly initialised model could not be loaded again"):
-        new_adapter(model, ModelConfig(use_peft=True))
-    model, _ = load_for_training(str(base), 0, ModelConfig())
-    with pytest.raises(ValueError, match="quantized weights cannot be trained themselves: add use_peft: true"):
-        new_adapter(model, ModelConfig(load_in_4bit=True))
+def test_what_cannot_be_trained_is_refused_before_it_is_loaded(tiny_folder: Path, tmp_path: Path) -> None:
+    config = SFTConfig(output_dir=str(tmp_path), use_cpu=True, bf16=False)
+    tiny, saved = (SFTRecipe(model=m, stages=[Stage([{}], 1)], eval_levels=[{}]) for m in ("tiny", str(tiny_folder)))
+    for recipe, options, message in (
+        (tiny, ModelConfig(use_peft=True), "use_peft: an adapter on the freshly initialised model could not be loaded again"),
+        (saved, ModelConfig(load_in_4bit=True), "quantized weights cannot be trained themselves: add use_peft: true"),
+        (saved, ModelConfig(dtype="bfloat16"), "dtype: weights kept in 16 bits .* lose small updates"),
+        (saved, ModelConfig(dtype="auto"), "dtype: weights kept in 16 bits .* lose small updates"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            train_sft(recipe, config, options, [])
+    model, _ = load_for_training(str(tiny_folder), 0, ModelConfig())
     assert new_adapter(model, ModelConfig()) is None and new_adapter(model, ModelConfig(use_peft=True)).r == 16
 
 
@@ -48,10 +47,10 @@ def test_weights_are_kept_in_32_bits_whatever_they_were_saved_in(tmp_path: Path)
     assert {p.dtype for p in model.parameters()} == {torch.float32}
 
 
-def test_an_adapters_folder_is_trained_on(base: Path, tmp_path: Path) -> None:
+def test_an_adapters_folder_is_trained_on(tiny_folder: Path, tmp_path: Path) -> None:
     from peft import LoraConfig, get_peft_model
 
-    plain, tokenizer = load_for_training(str(base), 0, ModelConfig())
+    plain, tokenizer = load_for_training(str(tiny_folder), 0, ModelConfig())
     get_peft_model(plain, LoraConfig(r=2, target_modules="all-linear", task_type="CAUSAL_LM")).save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
     model, _ = load_for_training(str(tmp_path), 0, ModelConfig())
@@ -59,8 +58,8 @@ def test_an_adapters_folder_is_trained_on(base: Path, tmp_path: Path) -> None:
     assert trained and all("lora_" in name for name in trained) and new_adapter(model, ModelConfig(use_peft=True)) is None
 
 
-def test_merging_needs_an_adapter_and_a_free_folder(base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["merge", str(base), "-o", str(tmp_path / "out")]) == 2
+def test_merging_needs_an_adapter_and_a_free_folder(tiny_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["merge", str(tiny_folder), "-o", str(tmp_path / "out")]) == 2
     assert "is a whole model already" in capsys.readouterr().err
 
 
@@ -105,13 +104,13 @@ def replies(directory: Path) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_an_adapter_from_sft_through_grpo_to_a_merged_model(base: Path, root: Path, tmp_path: Path) -> None:
-    (tmp_path / "sft.yaml").write_text(SFT.format(root=root, base=base) + LORA)
+def test_an_adapter_from_sft_through_grpo_to_a_merged_model(tiny_folder: Path, root: Path, tmp_path: Path) -> None:
+    (tmp_path / "sft.yaml").write_text(SFT.format(root=root, base=tiny_folder) + LORA)
     (tmp_path / "grpo.yaml").write_text(GRPO.format(root=root) + LORA)
     run(root, "sft_tag.py", "--config", str(tmp_path / "sft.yaml"), "--output_dir", str(tmp_path / "sft"))
     adapter = tmp_path / "sft" / "checkpoint"
     assert (adapter / "adapter_model.safetensors").is_file() and not (adapter / "model.safetensors").exists()
-    assert json.loads((adapter / "adapter_config.json").read_text())["base_model_name_or_path"] == str(base)
+    assert json.loads((adapter / "adapter_config.json").read_text())["base_model_name_or_path"] == str(tiny_folder)
     assert "library_name: peft" in (adapter / "README.md").read_text()
 
     run(root, "grpo_tag.py", "--config", str(tmp_path / "grpo.yaml"), "--model", str(adapter), "--output_dir", str(tmp_path / "grpo"))
@@ -130,6 +129,6 @@ def test_an_adapter_from_sft_through_grpo_to_a_merged_model(base: Path, root: Pa
     ids = torch.tensor([tiny_tokenizer()(lines[0]["init"] if isinstance(lines[0]["init"], str) else "ABC")["input_ids"]])
     with torch.no_grad():
         whole, adapted, plain = (
-            load_for_training(str(f), 0, ModelConfig())[0].eval()(ids).logits for f in (tmp_path / "merged", further, base)
+            load_for_training(str(f), 0, ModelConfig())[0].eval()(ids).logits for f in (tmp_path / "merged", further, tiny_folder)
         )
     assert torch.allclose(whole, adapted, atol=1e-5) and not torch.allclose(whole, plain, atol=1e-3)

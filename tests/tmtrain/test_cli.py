@@ -137,6 +137,14 @@ BAD = {
     "reporting no run": (["report", "/nowhere"], "is no run directory"),
     "a report of several without a place": (["report", "a", "b"], "add -o DIR"),
     "a card of no model": (["card", "/nowhere", "--runs", "a"], "is no folder"),
+    "no run to analyse": (["oracles", "/nowhere"], "holds no run directory"),
+    "a target of more than all": (["oracles", "x", "--target", "30"], "--target takes a success rate between 0 and 1"),
+    "a target that is no number": (["oracles", "x", "--target", "gridworld=high"], "not 'gridworld=high'"),
+    "several runs without a place": (["oracles", "a", "b"], "add -o DIR"),
+    "all oracles in one turn": (["eval", "expert", "--suite", "tmbench-v1", "--oracles", "all"], "no turn to speak in"),
+    "wordings of one turn": (["eval", "expert", "--suite", "tmbench-v1", "--wording", "all"], "--wording standard"),
+    "wordings of compact prompts": (["eval", "expert", "--suite", "lumina-tiny", "--style", "compact", "--wording", "all"], "for verbose prompts"),
+    "an agent that is none": (["eval", "weak:tired", "--suite", "lumina-tiny"], "there is no agent 'tired'"),
 }  # fmt: skip
 
 

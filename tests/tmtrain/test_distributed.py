@@ -25,7 +25,6 @@ from eval.backends.load import Options, load_policy
 from eval.backends.sampling import Sampling
 from eval.runs import Evaluation, evaluate
 from tmtrain.data import held_out
-from tmtrain.tiny import tiny_model, tiny_tokenizer
 
 pytestmark = pytest.mark.slow
 SPREAD = ["ddp_cpu", "zero2_cpu", "zero3_cpu"]
@@ -67,14 +66,6 @@ def assert_same_weights(a: Path, b: Path, within: float) -> None:
 
 
 @pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("tiny")
-    tiny_model(0).save_pretrained(folder)
-    tiny_tokenizer().save_pretrained(folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
 def sft(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Any:
     """Runs the SFT recipe under a configuration, once each; its folder and losses."""
     folder, done = tmp_path_factory.mktemp("sft"), {}
@@ -106,13 +97,13 @@ def test_sft_reaches_the_same_weights_and_resumes_to_them(config: str, sft: Any)
 
 
 @pytest.fixture(scope="module")
-def grpo(tmp_path_factory: pytest.TempPathFactory, root: Path, tiny: Path) -> Any:
+def grpo(tmp_path_factory: pytest.TempPathFactory, root: Path, tiny_folder: Path) -> Any:
     folder, done = tmp_path_factory.mktemp("grpo"), set()
 
     def run(config: str) -> Path:
         output = folder / config
         if config not in done:
-            printed = launch(root, config, "tests/tmtrain/distributed_program.py", str(tiny), str(output), "run")
+            printed = launch(root, config, "tests/tmtrain/distributed_program.py", str(tiny_folder), str(output), "run")
             assert (output / "losses.json").is_file(), printed.stderr[-3000:]
             done.add(config)
         return output
@@ -158,8 +149,8 @@ disable_tqdm: true
 """
 
 
-def test_unequal_episodes_under_zero_3_neither_hang_nor_crash(tiny: Path, root: Path, tmp_path: Path) -> None:
-    (tmp_path / "grpo.yaml").write_text(WORLDS.format(root=root, model=tiny))
+def test_unequal_episodes_under_zero_3_neither_hang_nor_crash(tiny_folder: Path, root: Path, tmp_path: Path) -> None:
+    (tmp_path / "grpo.yaml").write_text(WORLDS.format(root=root, model=tiny_folder))
     printed = launch(
         root, "zero3_cpu", "recipes/grpo_worlds.py", "--config", str(tmp_path / "grpo.yaml"), "--output_dir", str(tmp_path / "out")
     )
@@ -168,9 +159,9 @@ def test_unequal_episodes_under_zero_3_neither_hang_nor_crash(tiny: Path, root: 
         assert len((tmp_path / "out" / run / "samples.jsonl").read_text().splitlines()) == 10
 
 
-def test_a_process_that_fails_stops_the_others_and_says_why(tiny: Path, root: Path, tmp_path: Path) -> None:
+def test_a_process_that_fails_stops_the_others_and_says_why(tiny_folder: Path, root: Path, tmp_path: Path) -> None:
     started = time.monotonic()
-    printed = launch(root, "ddp_cpu", "tests/tmtrain/distributed_program.py", str(tiny), str(tmp_path / "out"), "fail")
+    printed = launch(root, "ddp_cpu", "tests/tmtrain/distributed_program.py", str(tiny_folder), str(tmp_path / "out"), "fail")
     assert printed.returncode != 0 and time.monotonic() - started < 300
     assert "(process 1): this process was told to fail" in printed.stderr
     assert not (tmp_path / "out" / "losses.json").exists()

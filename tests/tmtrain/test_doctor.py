@@ -224,5 +224,7 @@ def test_people_get_lines_and_the_configuration(capsys: pytest.CaptureFixture[st
     assert main(["doctor", "recipes/tag/tiny_grpo.yaml", "--config", "--set", "top_k=5"]) == 1
     printed = capsys.readouterr().out
     assert "top_k: 5" in printed and "no    settings   top_p, top_k, min_p" in printed
-    assert main(["doctor", "nowhere.yaml"]) == 1 and "cannot read the recipe nowhere.yaml" in capsys.readouterr().out
+    assert main(["doctor", "nowhere.yaml"]) == 2
+    error = capsys.readouterr().err
+    assert "cannot read the recipe nowhere.yaml" in error and error.count("\n") == 1
     assert main(["doctor", "recipes/tag/tiny_grpo.yaml", "--set", "oops"]) == 2

@@ -9,7 +9,7 @@ import pytest
 from envs.environment import ORACLES, WORDINGS, Setting
 from eval.oracles import analyse
 from eval.records import read_manifest
-from tests.commands import check_refused, run
+from tests.commands import run
 from tests.eval.agents import invented
 from tmtrain.cli import main
 from tmtrain.commands.eval import _settings
@@ -79,25 +79,3 @@ def test_targets() -> None:
         rows = {row["world"]: row for row in analyse([experiment], _targets(given))["levelled"]}
         assert tuple(rows[world]["target"] for world in ("gridworld", "listworld")) == target
         assert tuple(rows[world]["level"] for world in ("gridworld", "listworld")) == level
-
-
-BAD = {
-    "no run": (["oracles", "/nowhere"], "holds no run directory"),
-    "a target of more than all": (["oracles", "x", "--target", "30"], "--target takes a success rate between 0 and 1"),
-    "a target that is no number": (["oracles", "x", "--target", "gridworld=high"], "not 'gridworld=high'"),
-    "several runs without a place": (["oracles", "a", "b"], "add -o DIR"),
-    "oracles in one turn": (["eval", "expert", "--suite", "tmbench-v1", "--oracles", "all"], "no turn to speak in"),
-    "wordings of one turn": (["eval", "expert", "--suite", "tmbench-v1", "--wording", "all"], "--wording standard"),
-    "wordings of compact prompts": (["eval", "expert", "--suite", "lumina-tiny", "--style", "compact", "--wording", "all"], "for verbose prompts"),
-    "an agent that is none": (["eval", "weak:tired", "--suite", "lumina-tiny"], "there is no agent 'tired'"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_bad_input_gets_one_line_and_exit_code_2(
-    case: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    argv, message = BAD[case]
-    check_refused(capsys, argv, message)
-    assert list(tmp_path.iterdir()) == []

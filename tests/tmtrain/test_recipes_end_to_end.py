@@ -109,6 +109,16 @@ def test_a_finished_run_resumes_to_the_same_end(finished: tuple[Path, str, int],
     assert (output / "checkpoint" / "model.safetensors").read_bytes() == weights
 
 
+def test_a_finished_run_is_not_run_over(finished: tuple[Path, str, int], recipes: Path, root: Path) -> None:
+    output, _, processes = finished
+    if processes == 2:
+        pytest.skip("one process shows it")
+    before = {f: f.stat().st_mtime_ns for f in sorted(output.rglob("*")) if f.is_file()}
+    done = launch(root, "grpo_tag.py", "--config", str(recipes / "grpo.yaml"), "--output_dir", str(output))
+    assert done.returncode != 0 and "eval_before holds a run already: add --resume" in done.stderr
+    assert {f: f.stat().st_mtime_ns for f in sorted(output.rglob("*")) if f.is_file()} == before, "nothing may be touched"
+
+
 def test_a_policy_that_is_never_right_is_not_trained_on(finished: tuple[Path, str, int], recipes: Path, root: Path, tmp_path: Path) -> None:
     output, _, processes = finished
     if processes == 2:

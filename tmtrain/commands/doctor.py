@@ -6,7 +6,7 @@
 
 Says yes, no (with the field and the fix) or what could not be checked, of versions, settings that do not go together, batches, lengths
 measured on the recipe's own problems, memory of a GPU by part, tokenizer and template, and whether training and held-out data are apart.
-Exit code 1 where anything is a no.
+Exit code 1 where anything is a no, 2 where the recipe cannot be read.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from dataclasses import replace
+    from pathlib import Path
 
     from tmtrain.commands.output import print_json
+    from tmtrain.config import read_file
     from tmtrain.doctor.diagnosis import diagnose
     from tmtrain.doctor.finding import Finding, Level
     from tmtrain.doctor.memory import Sharding
@@ -39,6 +41,7 @@ def run(args: argparse.Namespace) -> int:
     launch = read_launch(args.accelerate) if args.accelerate else Launch(args.gpus or 1, 1, Sharding(), on_cpu=not args.gpus)
     if args.accelerate and args.gpus is not None:
         launch = replace(launch, gpus=max(1, args.gpus), on_cpu=args.gpus == 0)
+    read_file(Path(args.recipe))  # what cannot be read at all is no diagnosis
     overrides = [word for pair in args.set for word in _override(pair)]
     try:
         plan = read_plan(args.recipe, overrides, launch, args.gpu_memory)
