@@ -70,7 +70,7 @@ def plain(problems: Sequence[Problem], config: Any) -> Any:
 
 def seconds_an_update(trainer: Any) -> tuple[float, list[list[int]]]:
     """The mean over the updates after the first, which warms up; and the completions."""
-    from transformers import TrainerCallback
+    from transformers import PrinterCallback, TrainerCallback
 
     ends: list[float] = []
     seen: list[list[int]] = []
@@ -87,6 +87,7 @@ def seconds_an_update(trainer: Any) -> tuple[float, list[list[int]]]:
         return output
 
     trainer._generate_and_score_completions = scoring
+    trainer.remove_callback(PrinterCallback)
     trainer.add_callback(Clock())
     trainer.train()
     return (ends[-1] - ends[0]) / (len(ends) - 1), seen

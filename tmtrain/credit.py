@@ -132,7 +132,8 @@ def token_starts(tokenizer: Any, ids: Sequence[int], text: str) -> list[int]:
     Found from the sampled ids, never by tokenizing the text again, which may cut it differently. Tokens are decoded one by one where
     that gives the text, else with the tokens before them, since a token may hold part of a character.
     """
-    pieces = [tokenizer.decode([i], skip_special_tokens=True) for i in ids]
+    spelled = {i: tokenizer.decode([i], skip_special_tokens=True) for i in set(ids)}
+    pieces = [spelled[i] for i in ids]
     if "".join(pieces) == text:
         return [0, *np.cumsum([len(p) for p in pieces]).tolist()][: len(ids)]
     starts, before, done, at = [], 0, 0, 0
