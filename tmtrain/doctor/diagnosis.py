@@ -76,7 +76,8 @@ def _launch(plan: Plan) -> Iterator[Finding]:
     if plan.machine.gpus and not (config.bf16 or config.fp16):
         yield Finding(Level.NO, "launch", "bf16: false computes in 32 bits on GPUs, several times slower: set it to true")
     if launch.on_cpu and config.bf16:
-        yield Finding(Level.NO, "launch", "bf16: true on processors is slow and was not tested: set it to false")
+        text = "bf16: true pays on processors with instructions for it (AMX, or AVX-512 with BF16) and is slow on others"
+        yield Finding(Level.NOTE, "launch", text)
 
 
 def _batches(plan: Plan) -> Iterator[Finding]:
