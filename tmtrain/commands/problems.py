@@ -1,4 +1,4 @@
-"""Problems named on the command line: a suite, or a file of problems or published samples."""
+"""Problems named on the command line: a suite, a file of problems or published samples, or the run that was made on them."""
 
 from __future__ import annotations
 
@@ -6,24 +6,27 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from envs.dataset import read_problems
+from envs.dataset import parse_problem, read_problems
 from envs.problem import Problem
 from envs.registry import load_env
 from envs.suites import load_suite, suite_names
 from envs.tag.published import from_published
+from eval.records import read_records
 
 
 def named_problems(name: str) -> list[Problem]:
-    """The problems of the suite or the file with this name.
+    """The problems of the suite, the file or the run directory with this name.
 
     Raises:
-        ValueError: Where it is neither.
+        ValueError: Where it is none of them.
     """
     if name in suite_names():
         return load_suite(name).problems()
     path = Path(name)
     if not path.exists():
-        raise ValueError(f"{name!r} is neither a file nor a suite (suites: {', '.join(suite_names())})")
+        raise ValueError(f"{name!r} is neither a file, nor a run, nor a suite (suites: {', '.join(suite_names())})")
+    if path.is_dir():
+        return [parse_problem(problem) for problem in {r.problem["id"]: r.problem for r in read_records(path)}.values()]
     if published := _published(path):
         return published
     return read_problems(path)
