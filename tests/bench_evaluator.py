@@ -29,7 +29,8 @@ from eval.records import RunDirectory
 from eval.runs import Evaluation, manifest
 from tmtrain.smollm2 import build
 
-ROUNDS = 2
+#: Of the single-turn and of the multi-turn ratio: a round takes 16 seconds and six minutes.
+ROUNDS = (7, 2)
 #: Episodes in the engine at once, on both sides of the multi-turn ratio.
 AT_ONCE = 4
 #: Of the horizon sweep, with as many problems each, in random order.
@@ -101,8 +102,10 @@ async def _lockstep_batch(policy: VLLMPolicy, problems: list[Problem], setting: 
     return tokens
 
 
-async def compare(name: str, policy: VLLMPolicy, one: Callable[[], Awaitable[int]], other: Callable[[], Awaitable[int]]) -> None:
-    pairs = [(await tokens_a_second(policy, one), await tokens_a_second(policy, other)) for _ in range(ROUNDS)]
+async def compare(
+    name: str, policy: VLLMPolicy, one: Callable[[], Awaitable[int]], other: Callable[[], Awaitable[int]], rounds: int
+) -> None:
+    pairs = [(await tokens_a_second(policy, one), await tokens_a_second(policy, other)) for _ in range(rounds)]
     ratios = sorted(a / b for a, b in pairs)
     rates = [statistics.median(rate) for rate in zip(*pairs, strict=True)]
     print(
@@ -126,6 +129,7 @@ def main() -> None:
             policy,
             lambda: ours(policy, problems, verbose),
             lambda: direct(policy, prompts),
+            ROUNDS[0],
         )
         policy.sampling = Sampling(max_tokens=32, temperature=0.7)
         worlds, compact = multi_turn(), Setting("compact")
@@ -134,6 +138,7 @@ def main() -> None:
             policy,
             lambda: ours(policy, worlds, compact, AT_ONCE),
             lambda: lockstep(policy, worlds, compact, AT_ONCE),
+            ROUNDS[1],
         )
         await policy.close()
 

@@ -1,7 +1,8 @@
 """Our trainer against TRL's own GRPOTrainer: seconds an update, with the same model, batches and completions: `make bench`.
 
-The learning rate is zero, so the model stays what it is and both sample the same completions from the same seeds; everything else of an
-update is done. TRL's rewards are one cheap function of the reply's length; ours check every step and lay credit on tokens.
+Both start from one model that was shown the trace format for a minute. The learning rate is zero, so it stays what it is and both sample
+the same completions from the same seeds; everything else of an update is done. They take turns, an update each, so that a machine that
+slows down slows both. TRL's rewards are one cheap function of the reply's length; ours check every step and lay credit on tokens.
 """
 
 from __future__ import annotations
@@ -9,106 +10,158 @@ from __future__ import annotations
 import statistics
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Sequence
+from copy import deepcopy
 from itertools import islice
 from typing import Any
 
+import numpy as np
+
 from envs.dataset import draw, make_params
+from envs.environment import Setting
 from envs.problem import Problem
-from tmtrain.data import Mixture, prompt_row
+from tmtrain.data import Mixture, demonstrations, prompt_row
 from tmtrain.grpo import build_grpo_trainer
 from tmtrain.recipe import GRPORecipe
+from tmtrain.sft import build_sft_trainer
 from tmtrain.tiny import tiny_model, tiny_tokenizer
 
-ROUNDS = 5
-UPDATES = 5
+UPDATES = 40
+WARM = 4  # of these, updates that are not counted
+KNOBS = {"alphabet": "ABC", "rule_max": 3, "init_max": 5, "max_steps": 4}
+COMPACT = Setting("compact")
 
 
-def settings(folder: str, seed: int) -> Any:
+def problems(split: str, number: int) -> list[Problem]:
+    return list(islice(draw("tag", make_params("tag", KNOBS), seed=0, split=split), number))
+
+
+def shared_settings(folder: str) -> dict[str, Any]:
+    quiet = {"report_to": "none", "save_strategy": "no", "disable_tqdm": True, "logging_steps": 1000}
+    return {"output_dir": folder, "use_cpu": True, "bf16": False, "gradient_checkpointing": False, **quiet}
+
+
+def shown_the_format(folder: str) -> Any:
+    """The tiny model after a minute of demonstrations: it writes traces, most of them wrong."""
+    from trl import SFTConfig
+
+    rows = [row for problem in problems("bench/sft", 12_800) for row in demonstrations(problem, COMPACT)]
+    config = SFTConfig(**shared_settings(folder), per_device_train_batch_size=64, num_train_epochs=1, learning_rate=2e-3, seed=0)
+    trainer = build_sft_trainer(tiny_model(0), tiny_tokenizer(), rows, config)
+    trainer.train()
+    return trainer.model
+
+
+def settings(folder: str) -> Any:
     from trl import GRPOConfig
 
     return GRPOConfig(
-        output_dir=folder,
-        use_cpu=True,
-        bf16=False,
-        gradient_checkpointing=False,
+        **shared_settings(folder),
         per_device_train_batch_size=32,
         num_generations=8,
         max_completion_length=128,
         learning_rate=0.0,
-        max_steps=UPDATES + 1,
-        seed=seed,
-        report_to="none",
-        save_strategy="no",
-        disable_tqdm=True,
-        logging_steps=1000,
+        max_steps=UPDATES,
+        seed=0,
     )
 
 
-def ours(problems: Sequence[Problem], config: Any) -> Any:
+def ours(model: Any, config: Any) -> Any:
     recipe = GRPORecipe(
-        levels=[{}], eval_levels=[{}], style="compact", credit="step_baseline", reward={"step": 1.0, "success": 0.5, "format": 0.1}
+        levels=[KNOBS], eval_levels=[KNOBS], style="compact", credit="step_baseline", reward={"step": 1.0, "success": 0.5, "format": 0.1}
     )
-    return build_grpo_trainer(tiny_model(0), tiny_tokenizer(), Mixture("tag", [{}], 0, "bench"), problems, recipe, config)
+    return build_grpo_trainer(model, tiny_tokenizer(), Mixture("tag", [KNOBS], 0, "bench"), problems("bench/0", 512), recipe, config)
 
 
-def plain(problems: Sequence[Problem], config: Any) -> Any:
+def plain(model: Any, config: Any) -> Any:
     from datasets import Dataset
     from trl import GRPOTrainer
-
-    from envs.environment import Setting
 
     def length(completions: Any, **_: Any) -> list[float]:
         return [float(len(c[0]["content"])) for c in completions]
 
-    rows = [{**prompt_row(p, Setting("compact")), "level": 0} for p in problems]
+    rows = [{**prompt_row(p, COMPACT), "level": 0} for p in problems("bench/0", 512)]
     return GRPOTrainer(
-        model=tiny_model(0), args=config, train_dataset=Dataset.from_list(rows), processing_class=tiny_tokenizer(), reward_funcs=length
+        model=model, args=config, train_dataset=Dataset.from_list(rows), processing_class=tiny_tokenizer(), reward_funcs=length
     )
 
 
-def seconds_an_update(trainer: Any) -> tuple[float, list[list[int]]]:
-    """The mean over the updates after the first, which warms up; and the completions."""
-    from transformers import PrinterCallback, TrainerCallback
+class Turns:
+    """Two trainers in threads of their own, of which one works at a time, an update each in turn."""
 
-    ends: list[float] = []
-    seen: list[list[int]] = []
+    def __init__(self) -> None:
+        self.free = [threading.Semaphore(1), threading.Semaphore(0)]
+        self.seconds: list[list[float]] = [[], []]
+        self.seen: list[list[list[int]]] = [[], []]
+        self.failed: list[BaseException] = []
 
-    class Clock(TrainerCallback):
-        def on_step_end(self, *_: Any, **__: Any) -> None:
-            ends.append(time.perf_counter())
+    def run(self, trainers: Sequence[Any]) -> None:
+        threads = [threading.Thread(target=self._train, args=(i, t)) for i, t in enumerate(trainers)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if self.failed:
+            raise self.failed[0]
 
-    score = trainer._generate_and_score_completions
+    def _train(self, number: int, trainer: Any) -> None:
+        try:
+            self._watch(number, trainer)
+            trainer.train()
+        except BaseException as error:
+            self.failed.append(error)
+        finally:
+            for semaphore in self.free:  # nobody waits for a trainer that has ended
+                semaphore.release(UPDATES)
 
-    def scoring(inputs: Any) -> Any:
-        output = score(inputs)
-        seen.extend(output["completion_ids"].tolist())
-        return output
+    def _watch(self, number: int, trainer: Any) -> None:
+        import torch
+        from transformers import PrinterCallback, TrainerCallback
 
-    trainer._generate_and_score_completions = scoring
-    trainer.remove_callback(PrinterCallback)
-    trainer.add_callback(Clock())
-    trainer.train()
-    return (ends[-1] - ends[0]) / (len(ends) - 1), seen
+        turns = self
+        score = trainer._generate_and_score_completions
+
+        def scoring(inputs: Any) -> Any:
+            output = score(inputs)
+            turns.seen[number].extend(output["completion_ids"].tolist())
+            return output
+
+        class Clock(TrainerCallback):
+            """Hands the machine over, and keeps its own state of torch's one generator of random numbers."""
+
+            random = torch.Generator().manual_seed(0).get_state()
+
+            def on_step_begin(self, *_: Any, **__: Any) -> None:
+                turns.free[number].acquire()
+                torch.set_rng_state(self.random)
+                self.started = time.perf_counter()
+
+            def on_step_end(self, *_: Any, **__: Any) -> None:
+                turns.seconds[number].append(time.perf_counter() - self.started)
+                self.random = torch.get_rng_state()
+                turns.free[1 - number].release()
+
+        trainer._generate_and_score_completions = scoring
+        trainer.remove_callback(PrinterCallback)
+        trainer.add_callback(Clock())
 
 
 def main() -> None:
-    problems = list(islice(draw("tag", make_params("tag", {"max_steps": 5}), seed=0, split="bench/0"), 64))
-    ratios, costs = [], []
-    for seed in range(ROUNDS):
-        with tempfile.TemporaryDirectory() as folder:
-            pair = {}
-            for make in (ours, plain) if seed % 2 else (plain, ours):
-                pair[make] = seconds_an_update(make(problems, settings(folder, seed)))
-        if pair[ours][1] != pair[plain][1]:
-            sys.exit("bench_trainer.py: the two trainers sampled different completions, so their times cannot be compared")
-        ratios.append(pair[ours][0] / pair[plain][0])
-        costs.append((pair[ours][0], pair[plain][0]))
-    mine, theirs = (statistics.median(c) for c in zip(*costs, strict=True))
+    with tempfile.TemporaryDirectory() as folder:
+        model = shown_the_format(f"{folder}/sft")
+        trainers = [ours(deepcopy(model), settings(f"{folder}/ours")), plain(deepcopy(model), settings(f"{folder}/trl"))]
+        turns = Turns()
+        turns.run(trainers)
+    if turns.seen[0] != turns.seen[1]:
+        sys.exit("bench_trainer.py: the two trainers sampled different completions, so their times cannot be compared")
+    mine, theirs = (np.array(seconds[WARM:]) for seconds in turns.seconds)
+    chosen = np.random.default_rng(0).integers(0, len(mine), (2000, len(mine)))
+    low, high = np.percentile(mine[chosen].sum(1) / theirs[chosen].sum(1), [2.5, 97.5])
     print(
-        f"{'an update of GRPO, 32 completions of up to 128 tokens: ours / TRL':62}{mine:7.2f} / {theirs:.2f} s, "
-        f"ratio {statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})"
+        f"{'an update of GRPO, 32 completions of up to 128 tokens: ours / TRL':62}{statistics.mean(mine):7.2f} / {statistics.mean(theirs):.2f} s, "
+        f"ratio {mine.sum() / theirs.sum():.3f} ({low:.3f} to {high:.3f})"
     )
 
 
