@@ -13,7 +13,9 @@ from envs.verdict import Ending, Verdict
 
 Message = dict[str, str]  #: {"role": "user" | "assistant", "content": text}
 
-STYLES = ("verbose", "compact")
+#: Prompt styles of worlds, and of tag.
+WORLD_STYLES = ("verbose", "compact")
+STYLES = (*WORLD_STYLES, "placed")
 #: How a verbose prompt may be put: the same facts in other words.
 WORDINGS = ("standard", "brief", "formal")
 #: The six settings of the oracles (LUMINA, section 4.3).

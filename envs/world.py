@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from envs.action import DONE, Action, Signature
-from envs.environment import Environment, Setting
+from envs.environment import WORLD_STYLES, Environment, Setting
 from envs.problem import Problem, content_hash
 from envs.world_episode import WorldEpisode
 from envs.world_prompt import opening
@@ -169,6 +169,8 @@ class World(Environment):
     def start(self, problem: Problem, setting: Setting) -> WorldEpisode:
         if setting.continued:
             raise ValueError(f"{self.name} is played turn by turn, so there is no single reply to go on with: continue tag problems")
+        if setting.style not in WORLD_STYLES:
+            raise ValueError(f"{self.name} has no {setting.style} prompts: use --style {' or '.join(WORLD_STYLES)}")
         game, budget = self.read(problem)
         return WorldEpisode(self, game, setting, budget, opening(self, setting))
 

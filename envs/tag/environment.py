@@ -103,7 +103,7 @@ class TagEpisode(Episode):
     def __init__(self, system: TagSystem, style: str) -> None:
         self.system, self.style = system, style
         self.trace: Trace = simulate(system)
-        task = verbose_task(system) if style == "verbose" else compact_task(system)
+        task = verbose_task(system) if style == "verbose" else compact_task(system, placed=style == "placed")
         self.messages: list[Message] = [{"role": "user", "content": task}]
         self.over = False
         self._verdict: Verdict | None = None
@@ -138,5 +138,6 @@ class TagEpisode(Episode):
         return self._written([self.system.init, *random_states(self.system, self.system.max_steps, rng)])
 
     def _written(self, states: list[Word] | None) -> str:
-        write = verbose_reply if self.style == "verbose" else compact_reply
-        return write(self.system, self.trace, states=states)
+        if self.style == "verbose":
+            return verbose_reply(self.system, self.trace, states=states)
+        return compact_reply(self.system, self.trace, states=states, placed=self.style == "placed")

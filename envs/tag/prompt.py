@@ -1,8 +1,10 @@
-"""What a model is shown and what a right reply looks like, in two styles.
+"""What a model is shown and what a right reply looks like, in three styles.
 
 `verbose` keeps the published benchmark's line shape. `compact` is for models of a few hundred thousand parameters: the task is one
 line such as `2 A:CE B:B C:DCBB D:AECD E:D 30[DBEEAA]`, and the reply `30[DBEEAA]29.D:AECD[EEAAAECD]28.E:D[…]…`, where the number counts
-down the steps that are left (so that where to stop can be learned), then head, word appended and the new queue.
+down the steps that are left (so that where to stop can be learned), then head, word appended and the new queue. `placed` is compact with
+every symbol's place behind it, as in `1.A⁰:C⁴E⁵[D²B³C⁴E⁵]`: of all symbols that ever enter the queue, counted from the first. A symbol
+keeps its place while it is in the queue, so that copying the queue becomes looking up a place.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from collections.abc import Sequence
 from envs.tag.system import TagSystem, Trace, Word, simulate
 
 HALT = " <halt>"
+SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 
 
 def verbose_task(system: TagSystem) -> str:
@@ -62,24 +65,30 @@ def continuation(i: int) -> str:
     return f"Go on with step {i}, in the same format, to the halt or to the last step that is asked for."
 
 
-def compact_task(system: TagSystem) -> str:
-    """The task in one line, see the module's docstring."""
-    rules = " ".join(f"{s}:{_joined(system, w)}" for s, w in system.rules.items())
-    return f"{system.m} {rules} {system.max_steps}[{_joined(system, system.init)}]"
+def compact_task(system: TagSystem, *, placed: bool = False) -> str:
+    """The task in one line, see the module's docstring; `placed` counts a rule's symbols from 0."""
+    first = 0 if placed else None
+    rules = " ".join(f"{s}:{_joined(system, w, first)}" for s, w in system.rules.items())
+    return f"{system.m} {rules} {system.max_steps}[{_joined(system, system.init, first)}]"
 
 
-def compact_reply(system: TagSystem, trace: Trace, *, states: Sequence[Word] | None = None) -> str:
-    """The compact reply that states `trace`, or `states` in its place."""
+def compact_reply(system: TagSystem, trace: Trace, *, states: Sequence[Word] | None = None, placed: bool = False) -> str:
+    """The compact, or the placed, reply that states `trace`, or `states` in its place."""
     width = len(str(system.max_steps))
     pieces: list[str] = []
     before: Word = ()
     for i, queue in enumerate(trace.states() if states is None else states):
         left = f"{system.max_steps - i:0{width}d}"
+        first = i * system.m if placed else None
+        state = f"[{_joined(system, queue, first)}]"
         if i == 0:
-            pieces.append(f"{left}[{_joined(system, queue)}]")
+            pieces.append(f"{left}{state}")
         else:
             word = system.rules[before[0]] if before else ()
-            pieces.append(f"{left}.{before[0] if before else ''}:{_joined(system, word)}[{_joined(system, queue)}]")
+            removed = None if first is None else first - system.m
+            head = _joined(system, before[:1], removed)
+            appended = _joined(system, word, None if removed is None else removed + len(before))
+            pieces.append(f"{left}.{head}:{appended}{state}")
         before = queue
     return "".join(pieces)
 
@@ -98,7 +107,12 @@ def _example() -> TagSystem:
     return TagSystem(2, ("P", "Q", "R"), rules, ("Q", "R", "P"), 4)
 
 
-def _joined(system: TagSystem, word: Word) -> str:
+def _joined(system: TagSystem, word: Word, first: int | None = None) -> str:
+    """The symbols of a word; with their places from `first` on, where one is given."""
+    symbols = word if first is None else [s + str(first + k).translate(_RAISED) for k, s in enumerate(word)]
     if all(len(s) == 1 for s in system.alphabet):
-        return "".join(word)
-    return (" " if any("," in s for s in system.alphabet) else ",").join(word)
+        return "".join(symbols)
+    return (" " if any("," in s for s in system.alphabet) else ",").join(symbols)
+
+
+_RAISED = str.maketrans("0123456789", SUPERSCRIPTS)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from envs.tag.prompt import SUPERSCRIPTS
 from envs.tag.section import Section, doubted, read_bare, read_cell
 from envs.tag.symbols import Alphabet
 from envs.tag.system import Word
@@ -70,6 +71,8 @@ _TITLE = re.compile(r"\s{0,3}#{1,6}\s+(.*)$")
 _COMPACT = re.compile(r"\s*(?:[`~]{3,}\w*\s+)?\d*\[")
 _BRACKETS = re.compile(r"\[{1,2}([^\[\]]*)\]")
 _GROUP = re.compile(r"\[([^\[\]]*)(\]?)")
+_PLACED = re.compile(rf"([^{SUPERSCRIPTS}]+)([{SUPERSCRIPTS}]{{1,9}})")
+_LOWERED = str.maketrans(SUPERSCRIPTS, "0123456789")
 _NUMBERED = re.compile(r"^[\s*_`>\-+|({\"]{0,12}(\d{1,9})[*_`\"]{0,3}[.):|][\s*_`:]{0,8}(\[[^\r\n]*)", re.MULTILINE)
 
 
@@ -214,9 +217,18 @@ def _read_compact(text: str, alphabet: Alphabet) -> dict[int, Statement]:
     statements: dict[int, Statement] = {}
     start = len(text) - len(text.lstrip())
     for i, group in enumerate(_GROUP.finditer(text)):
-        statements[i] = Statement(alphabet.read(group[1]) if group[2] else None, (start, group.end()))
+        statements[i] = Statement(alphabet.read(_without_places(group[1], alphabet)) if group[2] else None, (start, group.end()))
         start = group.end()
     return statements
+
+
+def _without_places(state: str, alphabet: Alphabet) -> str:
+    """A state of the placed style without its places; as it is where they do not count up symbol by symbol: `A²` alone may be a power."""
+    pieces = _PLACED.findall(state)
+    if not pieces or not alphabet.chars.isdisjoint(SUPERSCRIPTS) or "".join(map("".join, pieces)) != state:
+        return state
+    places = [int(place.translate(_LOWERED)) for _, place in pieces]
+    return " ".join(symbol for symbol, _ in pieces) if places == list(range(places[0], places[0] + len(places))) else state
 
 
 def _read_numbered(text: str, alphabet: Alphabet) -> dict[int, Statement]:

@@ -10,7 +10,7 @@ import pytest
 
 from envs.action import DONE
 from envs.dataset import draw, make_params, parse_problem
-from envs.environment import ORACLES, STYLES, Setting
+from envs.environment import ORACLES, WORLD_STYLES, Setting
 from envs.problem import Problem
 from envs.registry import env_names, load_env
 from envs.verdict import Ending, Kind, Verdict
@@ -18,7 +18,7 @@ from envs.world import World, best, turn_budget
 from envs.world_episode import WorldEpisode
 
 WORLDS = [name for name in env_names() if isinstance(load_env(name), World)]
-SETTINGS = [Setting.parse(oracles, style) for oracles in ORACLES for style in STYLES]
+SETTINGS = [Setting.parse(oracles, style) for oracles in ORACLES for style in WORLD_STYLES]
 # Small, larger and extreme levels of the worlds that come with the package; others are drawn with their defaults.
 LEVELS = {
     "listworld": [{}, {"pops": 1, "keep": 1}, {"pops": 15, "keep": 15, "values": 3}, {"pops": 0, "keep": 2}],
@@ -236,3 +236,8 @@ def test_equal_problems_have_equal_hashes_and_streams_differ(name: str) -> None:
     assert len({p.id for s in streams for p in s}) > 15
     for problem in streams[0]:
         assert load_env(name).problem(problem.payload).canonical == problem.canonical
+
+
+def test_a_prompt_style_that_worlds_do_not_have_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="has no placed prompts: use --style verbose or compact"):
+        start(problems(name, 1)[0], Setting("placed"))

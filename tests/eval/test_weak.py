@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from envs.environment import ORACLES, STYLES, Setting
+from envs.environment import ORACLES, WORLD_STYLES, Setting
 from envs.registry import load_env
 from envs.suites import load_suite
 from envs.verdict import Kind
@@ -65,7 +65,7 @@ def test_its_error_rates_over_many_seeds() -> None:
     assert missed <= 0.03 * planted
 
 
-@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("style", WORLD_STYLES)
 @pytest.mark.parametrize("world", ["listworld", "treeworld", "gridworld", "tagworld"])
 def test_an_oracle_counts_as_told_only_where_the_message_holds_its_words(world: str, style: str) -> None:
     for oracles in ORACLES:

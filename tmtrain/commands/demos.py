@@ -25,6 +25,8 @@ SUMMARY = "write the expert's demonstrations for SFT"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from envs.environment import STYLES
+
     parser.add_argument("env", metavar="ENV", help="an environment, see `tmtrain envs`")
     parser.add_argument("-n", type=int, default=10, metavar="N", help="number of problems (default: 10)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the streams (default: 0)")
@@ -34,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--disjoint-from", action="append", default=[], metavar="FILE|SUITE", help="share no canonical hash with this; may be repeated"
     )
     parser.add_argument("--oracles", default="none", help="none, plan, state, plan+state, state+history or plan+state+history")
-    parser.add_argument("--style", choices=("verbose", "compact"), default="verbose", help="prompt style (default: verbose)")
+    parser.add_argument("--style", choices=STYLES, default="verbose", help="prompt style (default: verbose)")
     parser.add_argument("--noise", type=float, default=0.0, metavar="P", help="chance of a wrong action at each step (default: 0)")
     parser.add_argument("-o", "--output", metavar="FILE", help="where to write (default: standard output)")
 

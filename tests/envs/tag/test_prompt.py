@@ -72,6 +72,11 @@ def test_compact() -> None:
     assert compact_reply(SYSTEM, simulate(SYSTEM)) == "3[AAB]2.A:B[BB]1.B:[]"
 
 
+def test_placed() -> None:
+    assert compact_task(SYSTEM, placed=True) == "2 A:B⁰ B: 3[A⁰A¹B²]"
+    assert compact_reply(SYSTEM, simulate(SYSTEM), placed=True) == "3[A⁰A¹B²]2.A⁰:B³[B²B³]1.B²:[]"
+
+
 def test_compact_example_of_the_documentation() -> None:
     rules = {"A": "CE", "B": "B", "C": "DCBB", "D": "AECD", "E": "D"}
     system = TagSystem.from_payload({"rules": rules, "init": "DBEEAA", "max_steps": 30})

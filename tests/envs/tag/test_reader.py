@@ -413,3 +413,23 @@ def test_a_thousand_bare_states_are_read() -> None:
     stated = read_reply(reply, ROMAN)
     assert len(stated) == 1000
     assert all(s.queue == tuple("ABCDE" * 3) for s in stated.values())
+
+
+@pytest.mark.parametrize(
+    ("state", "queue"),
+    [
+        ("A²B³A⁴", ("A", "B", "A")),
+        ("B⁹A¹⁰B¹¹", ("B", "A", "B")),
+        ("A²B", None),  # the square of A, perhaps
+        ("A²B²", None),
+        ("A³B²", None),
+        ("A²B³A", None),
+        ("²A³", None),
+    ],
+)
+def test_places_are_passed_over_where_they_count_up_symbol_by_symbol(state: str, queue: tuple[str, ...] | None) -> None:
+    assert read_reply(f"3[A⁰B¹]2.A⁰:B²[{state}]", Alphabet(["A", "B"]))[1].queue == queue
+
+
+def test_a_superscript_of_the_alphabet_is_a_symbol() -> None:
+    assert read_reply("3[A²A³]", Alphabet(["A", "²", "³"]))[0].queue == ("A", "²", "A", "³")
