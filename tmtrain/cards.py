@@ -12,6 +12,7 @@ from eval.plots import step_accuracy_figure
 from eval.report import Run, read_runs
 from eval.statistics import percent
 from tmtrain.card_metadata import METRICS, check_card, entries, model_index, write_eval_results
+from tmtrain.models import FRESH
 from tmtrain.provenance import read_training_record
 
 PLOT = "step_accuracy.png"
@@ -66,7 +67,7 @@ def write_card(checkpoint: str | Path, runs: Sequence[str | Path], *, base_model
 def _base_model(asked: str | None, record: dict[str, Any], adapted: str | None) -> tuple[str | None, list[str]]:
     """The hub id of what training started from, and a warning where it has none that could be named."""
     origin = asked or adapted or next((stage["model"] for stage in record.get("stages", [])), None)
-    if origin is None or origin == "tiny":
+    if origin is None or origin in FRESH:
         return None, []
     if Path(origin).exists() or origin.count("/") != 1:
         return None, [f"the base model {origin} is a folder on this machine, so it is left out: name its hub id by --base-model"]

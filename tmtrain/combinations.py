@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tmtrain.models import FRESH
 from tmtrain.recipe import GRPORecipe, Recipe
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ _BOTH = (
     ),
     Combination(
         "use_peft",
-        lambda s: s.options.use_peft and s.recipe.model == "tiny" and getattr(s.recipe, "warmup", None) is None,
+        lambda s: s.options.use_peft and s.recipe.model in FRESH and getattr(s.recipe, "warmup", None) is None,
         "an adapter on the freshly initialised model could not be loaded again: train a saved checkpoint",
     ),
 )

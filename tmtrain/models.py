@@ -6,10 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eval.backends.folder import resolve
+from tmtrain.specialist import specialist_model, specialist_tokenizer
 from tmtrain.tiny import tiny_model, tiny_tokenizer
 
 if TYPE_CHECKING:
     from trl import ModelConfig
+
+
+#: Models that are built here, freshly initialised: what makes the model, from a seed, and its tokenizer.
+FRESH = {"tiny": (tiny_model, tiny_tokenizer), "specialist": (specialist_model, specialist_tokenizer)}
 
 
 def load_for_training(name: str, seed: int, options: ModelConfig, *, trust_remote_code: bool = False) -> tuple[Any, Any]:
@@ -19,17 +24,18 @@ def load_for_training(name: str, seed: int, options: ModelConfig, *, trust_remot
     to bf16 weights are lost by rounding.
 
     Args:
-        name: `tiny` for the embedded model freshly initialised, else a checkpoint folder, an adapter's folder or a model of the hub
-            (safetensors only). An adapter is trained on.
-        seed: Of the initialisation, for `tiny`.
+        name: One of `FRESH`, else a checkpoint folder, an adapter's folder or a model of the hub (safetensors only). An adapter is
+            trained on.
+        seed: Of the initialisation, for those of `FRESH`.
         options: How to load it.
         trust_remote_code: Whether code that comes with the model may run.
 
     Raises:
         ValueError: Where it cannot be loaded, or its tokenizer would spoil a run without a word: see `check_tokenizer`.
     """
-    if name == "tiny":
-        return tiny_model(seed), tiny_tokenizer()
+    if name in FRESH:
+        make_model, make_tokenizer = FRESH[name]
+        return make_model(seed), make_tokenizer()
     from transformers import AutoModelForCausalLM
     from trl import get_quantization_config
 
@@ -61,7 +67,7 @@ def new_adapter(model: Any, options: ModelConfig) -> Any:
 
 def training_tokenizer(name: str, *, trust_remote_code: bool = False) -> Any:
     """The tokenizer alone of what `load_for_training` loads."""
-    return tiny_tokenizer() if name == "tiny" else load_tokenizer(name, trust_remote_code=trust_remote_code)
+    return FRESH[name][1]() if name in FRESH else load_tokenizer(name, trust_remote_code=trust_remote_code)
 
 
 def load_tokenizer(name: str | Path, *, trust_remote_code: bool = False) -> Any:

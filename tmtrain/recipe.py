@@ -15,7 +15,7 @@ class Recipe:
     """What every recipe says.
 
     Attributes:
-        model: `tiny`, a checkpoint folder or a model of the hub.
+        model: `tiny` or `specialist`, built here (see `tmtrain.models.FRESH`), a checkpoint folder or a model of the hub.
         env: The environment of levels that do not name one by their key `env`.
         style: Prompt style.
         oracles: What the environment tells in multi-turn worlds: none, plan, state, plan+state, …

@@ -58,8 +58,13 @@ def piece_tokenizer(pieces: Iterable[str], cut: Any, **options: Any) -> PreTrain
     )
 
 
-def tiny_model(seed: int = 0, *, hidden: int = 64, layers: int = 3, heads: int = 4) -> Qwen3ForCausalLM:
-    """A freshly initialised Qwen3 (head size 32, tied embeddings, fp32) for `tiny_tokenizer`; 197,952 parameters by default.
+def tiny_model(seed: int = 0) -> Qwen3ForCausalLM:
+    """A freshly initialised model of 197,952 parameters for `tiny_tokenizer`; see `small_model`."""
+    return small_model(len(SPECIAL) + len(CHARACTERS), seed, hidden=64, inner=160, layers=3, heads=4)
+
+
+def small_model(vocabulary: int, seed: int, *, hidden: int, inner: int, layers: int, heads: int) -> Qwen3ForCausalLM:
+    """A freshly initialised Qwen3 (head size 32, tied embeddings, fp32) for a tokenizer of `piece_tokenizer`.
 
     The global torch seed is left as it was.
     """
@@ -68,9 +73,9 @@ def tiny_model(seed: int = 0, *, hidden: int = 64, layers: int = 3, heads: int =
 
     end, pad = SPECIAL.index(END), SPECIAL.index(PAD)
     config = Qwen3Config(
-        vocab_size=len(SPECIAL) + len(CHARACTERS),
+        vocab_size=vocabulary,
         hidden_size=hidden,
-        intermediate_size=hidden * 5 // 2,
+        intermediate_size=inner,
         num_hidden_layers=layers,
         num_attention_heads=heads,
         num_key_value_heads=heads,

@@ -48,9 +48,7 @@ def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
     """What says how a policy is run and where the run goes, whatever it is run on."""
     from envs.environment import STYLES
 
-    parser.add_argument(
-        "--style", choices=STYLES, help="prompt style (default: what the checkpoint was trained with, else verbose)"
-    )
+    parser.add_argument("--style", choices=STYLES, help="prompt style (default: what the checkpoint was trained with, else verbose)")
     parser.add_argument("--limit", type=int, metavar="N", help="only the first N problems")
     parser.add_argument("--samples", type=int, default=1, metavar="K", help="episodes a problem, for pass@k (default: 1)")
     parser.add_argument("--concurrency", type=int, metavar="N", help="episodes in flight (default: 256; 32 with --base-url)")

@@ -74,10 +74,10 @@ def load_config(name: str, *, trust_remote_code: bool = False) -> Any:
     """The configuration of a folder, of the hub, or of `KNOWN`; None where none of them has it."""
     from transformers import AutoConfig
 
-    from tmtrain.tiny import tiny_model
+    from tmtrain.models import FRESH
 
-    if name == "tiny":
-        return tiny_model().config
+    if name in FRESH:
+        return FRESH[name][0]().config
     try:
         return AutoConfig.from_pretrained(name, trust_remote_code=trust_remote_code)
     except (OSError, ValueError, KeyError):
