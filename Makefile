@@ -39,7 +39,7 @@ finetune-smollm2: $(VLLM_STAMP) smollm2  ## fine-tune SmolLM2 on short problems,
 	$(BIN)/tmtrain eval runs/smollm2_tag/checkpoint --problems runs/smollm2_tag/eval_after --max-tokens 256 --backend vllm -o runs/smollm2_after
 	$(BIN)/tmtrain compare runs/smollm2_before runs/smollm2_after
 	$(BIN)/tmtrain report runs/smollm2_before runs/smollm2_after -o runs/smollm2_tag/before_after
-	$(BIN)/tmtrain card runs/smollm2_tag/checkpoint --runs runs/smollm2_after
+	$(BIN)/tmtrain card runs/smollm2_tag/checkpoint --runs runs/smollm2_after --base-model HuggingFaceTB/SmolLM2-135M-Instruct
 
 demo: $(STAMP)  ## train the embedded model by SFT and GRPO, evaluate it before and after, write its card (18 minutes on two cores)
 	rm -rf runs/demo
