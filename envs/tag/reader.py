@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 
 from envs.tag.prompt import SUPERSCRIPTS
 from envs.tag.section import Section, doubted, read_bare, read_cell
@@ -71,7 +72,7 @@ _TITLE = re.compile(r"\s{0,3}#{1,6}\s+(.*)$")
 _COMPACT = re.compile(r"\s*(?:[`~]{3,}\w*\s+)?\d*\[")
 _BRACKETS = re.compile(r"\[{1,2}([^\[\]]*)\]")
 _GROUP = re.compile(r"\[([^\[\]]*)(\]?)")
-_PLACED = re.compile(rf"([^{SUPERSCRIPTS}]+)([{SUPERSCRIPTS}]{{1,9}})")
+_PLACE = re.compile(rf"([{SUPERSCRIPTS}]+)")
 _LOWERED = str.maketrans(SUPERSCRIPTS, "0123456789")
 _NUMBERED = re.compile(r"^[\s*_`>\-+|({\"]{0,12}(\d{1,9})[*_`\"]{0,3}[.):|][\s*_`:]{0,8}(\[[^\r\n]*)", re.MULTILINE)
 
@@ -223,12 +224,13 @@ def _read_compact(text: str, alphabet: Alphabet) -> dict[int, Statement]:
 
 
 def _without_places(state: str, alphabet: Alphabet) -> str:
-    """A state of the placed style without its places; as it is where they do not count up symbol by symbol: `A²` alone may be a power."""
-    pieces = _PLACED.findall(state)
-    if not pieces or not alphabet.chars.isdisjoint(SUPERSCRIPTS) or "".join(map("".join, pieces)) != state:
+    """A state of the placed style without its places; as it is where they do not count up symbol by symbol: `A²B` may hold a power."""
+    *pieces, rest = _PLACE.split(state)
+    symbols, places = pieces[::2], pieces[1::2]
+    if rest or not all(symbols) or not alphabet.chars.isdisjoint(SUPERSCRIPTS) or max(map(len, places), default=0) > 9:
         return state
-    places = [int(place.translate(_LOWERED)) for _, place in pieces]
-    return " ".join(symbol for symbol, _ in pieces) if places == list(range(places[0], places[0] + len(places))) else state
+    numbers = [int(place.translate(_LOWERED)) for place in places]
+    return " ".join(symbols) if all(b == a + 1 for a, b in pairwise(numbers)) else state
 
 
 def _read_numbered(text: str, alphabet: Alphabet) -> dict[int, Statement]:

@@ -113,7 +113,8 @@ def load_vllm(model: Model, sampling: Sampling, options: Options) -> VLLMPolicy:
         if options.tensor_parallel == 1:
             # By itself vLLM computes in a further process, on all cores but one, and polls for its answers on the core left over.
             extra["distributed_executor_backend"] = UniProcExecutor
-            os.environ.setdefault("OMP_NUM_THREADS", str(len(os.sched_getaffinity(0))))
+            cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+            os.environ.setdefault("OMP_NUM_THREADS", str(cores))
     with one_line(f"vLLM cannot run {model.name}"):
         engine = AsyncLLM.from_engine_args(
             AsyncEngineArgs(

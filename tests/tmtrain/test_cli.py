@@ -61,6 +61,9 @@ def test_a_run_names_the_problems_that_it_was_made_on(tmp_path: Path, capsys: py
     assert run(capsys, "compare", str(first), str(second))["pairs"] == 5
     ids = [[json.loads(line)["problem"]["id"] for line in (d / "samples.jsonl").read_text().splitlines()] for d in (first, second)]
     assert len(ids[0]) == 10 and len(ids[1]) == 5 and set(ids[0]) == set(ids[1])
+    (second / "samples.jsonl").write_text("")
+    check_refused(capsys, ["eval", "expert", "--problems", str(second), "-o", str(tmp_path / "third")], "holds no finished episode yet")
+    assert not (tmp_path / "third").exists()
 
 
 def test_generated_problems_are_disjoint_from_the_suites_and_of_one_seed_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -26,7 +26,10 @@ def named_problems(name: str) -> list[Problem]:
     if not path.exists():
         raise ValueError(f"{name!r} is neither a file, nor a run, nor a suite (suites: {', '.join(suite_names())})")
     if path.is_dir():
-        return [parse_problem(problem) for problem in {r.problem["id"]: r.problem for r in read_records(path)}.values()]
+        problems = {record.problem["id"]: record.problem for record in read_records(path)}
+        if not problems:
+            raise ValueError(f"{path} holds no finished episode yet, so no problems")
+        return [parse_problem(problem) for problem in problems.values()]
     if published := _published(path):
         return published
     return read_problems(path)

@@ -389,12 +389,15 @@ NASTY = [
 ]
 
 
-@pytest.mark.parametrize("prefix", ["", "step 1: ", "step 1:\nQueue State: [", "| step | queue |\n| 1 | "])
-def test_time_is_linear(prefix: str) -> None:
+@pytest.mark.parametrize(
+    ("prefix", "suffix"),
+    [("", ""), ("step 1: ", ""), ("step 1:\nQueue State: [", ""), ("| step | queue |\n| 1 | ", ""), ("3[", "]"), ("3[A⁰", "]")],
+)
+def test_time_is_linear(prefix: str, suffix: str) -> None:
     """Eight times the text takes about eight times as long; a quadratic pattern would take sixty-four times as long, or far more."""
 
     def seconds(piece: str, size: int) -> float:
-        reply = prefix + piece * (size // len(piece) + 1)
+        reply = prefix + piece * (size // len(piece) + 1) + suffix
         best = float("inf")
         for _ in range(3):
             start = time.process_time()
@@ -425,6 +428,7 @@ def test_a_thousand_bare_states_are_read() -> None:
         ("A³B²", None),
         ("A²B³A", None),
         ("²A³", None),
+        ("A" + "²" * 5000, None),
     ],
 )
 def test_places_are_passed_over_where_they_count_up_symbol_by_symbol(state: str, queue: tuple[str, ...] | None) -> None:
