@@ -14,6 +14,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -126,16 +127,28 @@ def token_advantages(steps: Sequence[Sequence[CreditedStep]], advantages: np.nda
     return out
 
 
-def token_starts(tokenizer: Any, ids: Sequence[int], text: str) -> list[int]:
+class Spelling(dict[int, str]):
+    """The text of each token by itself, without special ones: decoded once, when it is first asked for."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        super().__init__()
+        self.tokenizer = tokenizer
+
+    def __missing__(self, token: int) -> str:
+        self[token] = text = self.tokenizer.decode([token], skip_special_tokens=True)
+        return text
+
+
+def token_starts(spelling: Spelling, ids: Sequence[int], text: str) -> list[int]:
     """Where each sampled token begins in `text`, the completion decoded without special tokens.
 
     Found from the sampled ids, never by tokenizing the text again, which may cut it differently. Tokens are decoded one by one where
     that gives the text, else with the tokens before them, since a token may hold part of a character.
     """
-    spelled = {i: tokenizer.decode([i], skip_special_tokens=True) for i in set(ids)}
-    pieces = [spelled[i] for i in ids]
+    pieces = [spelling[i] for i in ids]
     if "".join(pieces) == text:
-        return [0, *np.cumsum([len(p) for p in pieces]).tolist()][: len(ids)]
+        return [0, *accumulate(map(len, pieces))][: len(ids)]
+    tokenizer = spelling.tokenizer
     starts, before, done, at = [], 0, 0, 0
     for i in range(len(ids)):
         starts.append(at)

@@ -9,6 +9,7 @@ from typing import Any
 
 from envs.dataset import parse_problem
 from envs.environment import Setting
+from envs.problem import Problem
 from envs.registry import load_env
 from envs.verdict import Ending, Kind, Verdict
 
@@ -55,8 +56,9 @@ class VerdictRewards:
         """The verdicts on a batch; asked again for the same batch, those found before."""
         texts = [_text(c) for c in completions]
         if [(text, ids) for _, text, ids in self.latest] != list(zip(texts, completion_ids, strict=True)):
+            parsed = {problem: parse_problem(json.loads(problem)) for problem in set(problems)}  # a group has one problem
             self.latest = [
-                (_verdict(problem, text, not ids or ids[-1] not in self._stops, self._setting), text, ids)
+                (_verdict(parsed[problem], text, not ids or ids[-1] not in self._stops, self._setting), text, ids)
                 for problem, text, ids in zip(problems, texts, completion_ids, strict=True)
             ]
         return [verdict for verdict, _, _ in self.latest]
@@ -86,9 +88,8 @@ class VerdictRewards:
         return reward
 
 
-def _verdict(problem: str, reply: str, cut: bool, setting: Setting) -> Verdict:
-    parsed = parse_problem(json.loads(problem))
-    episode = load_env(parsed.env).start(parsed, setting)
+def _verdict(problem: Problem, reply: str, cut: bool, setting: Setting) -> Verdict:
+    episode = load_env(problem.env).start(problem, setting)
     episode.reply(reply, truncated=cut)
     return episode.verdict()
 

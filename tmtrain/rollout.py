@@ -212,7 +212,8 @@ class WorldRollouts:
         """The rollouts on problems given as JSON text; each of a group that repeats a problem is an episode of its own."""
         sampling = Sampling(max_tokens=self._turn_tokens, temperature=1.0)
         policy = RoundPolicy(self._chat, self._stops, generate, everywhere, room=self._room, sampling=sampling)
-        tasks = [Task(parse_problem(json.loads(text)), i) for i, text in enumerate(problems)]
+        parsed = {text: parse_problem(json.loads(text)) for text in set(problems)}  # a group has one problem
+        tasks = [Task(parsed[text], i) for i, text in enumerate(problems)]
         records: dict[int, EpisodeRecord] = {}
 
         def keep(record: EpisodeRecord) -> None:

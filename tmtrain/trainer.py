@@ -50,6 +50,7 @@ class VerdictTrainer(GRPOTrainer):
         super().__init__(*args, reward_funcs=checker.functions, rollout_func=rollouts, **kwargs)
         self._estimate = {"outcome": None, "process": credit.process, "step_baseline": credit.step_baseline}[mode]
         self._outcome_weight, self._checker, self._rollouts = outcome_weight, checker, rollouts
+        self._spelling = credit.Spelling(self.processing_class)
         self.rows: list[dict[str, Any]] = []
         # TRL's table shows neither steps nor their advantages: `log` prints instead of it.
         self._printed: int | None = self.args.num_completions_to_print
@@ -131,8 +132,7 @@ class VerdictTrainer(GRPOTrainer):
         if self._rollouts is not None:
             return [rollout.credited() for rollout in self._rollouts.latest]
         return [
-            credit.credited_steps(verdict, credit.token_starts(self.processing_class, ids, text))
-            for verdict, text, ids in self._checker.latest
+            credit.credited_steps(verdict, credit.token_starts(self._spelling, ids, text)) for verdict, text, ids in self._checker.latest
         ]
 
     def _mean_everywhere(self, value: float) -> float:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from envs.environment import Setting
 from envs.registry import load_env
 from envs.verdict import Verdict
-from tmtrain.credit import CreditedStep, credited_steps, process, reward_array, step_baseline, token_advantages, token_starts
+from tmtrain.credit import CreditedStep, Spelling, credited_steps, process, reward_array, step_baseline, token_advantages, token_starts
 
 NAN = float("nan")
 PROBLEM = load_env("tag").problem({"m": 2, "rules": {"A": "B", "B": "B", "C": "DCB", "D": "C", "E": "C"}, "init": "ECAEE", "max_steps": 3})
@@ -139,4 +139,4 @@ class Pieces:
 def test_token_starts(pieces: list[bytes], starts: list[int]) -> None:
     tokenizer = Pieces(*pieces)
     ids = list(range(len(pieces)))
-    assert token_starts(tokenizer, ids, tokenizer.decode(ids, skip_special_tokens=True)) == starts
+    assert token_starts(Spelling(tokenizer), ids, tokenizer.decode(ids, skip_special_tokens=True)) == starts
