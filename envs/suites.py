@@ -67,7 +67,7 @@ SWEEPS: dict[str, dict[str, list[dict[str, Any]]]] = {
         "tagworld": [{"max_steps": n, "min_horizon": n, "init_min": 6} for n in (3, 6, 10, 15, 22, 30)],
     },
     "lumina-tiny": {
-        "listworld": [{"pops": n} for n in (1, 2, 3, 4, 6)],
+        "listworld": [{"pops": n, "keep": 4} for n in (1, 2, 3, 4, 6)],
         "tagworld": [{"max_steps": n, "min_horizon": n, "init_min": 6} for n in (3, 4, 5, 6, 8)],
     },
 }

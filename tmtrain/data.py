@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any
 
 from envs.dataset import draw, make_params
@@ -102,6 +103,12 @@ def demonstrations(problem: Problem, setting: Setting, answer: Callable[[Episode
             rows.append({"messages": row})
         episode.reply(reply["content"])
     return rows
+
+
+def demonstrations_by_turns(problems: Iterable[Problem], settings: Sequence[Setting]) -> Iterator[dict[str, Any]]:
+    """The expert's `demonstrations` of the problems, each in the setting after that of the one before."""
+    for problem, setting in zip(problems, cycle(settings)):
+        yield from demonstrations(problem, setting)
 
 
 def prompt_row(problem: Problem, setting: Setting) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from envs.environment import Setting
+from envs.environment import ORACLES, Setting
 from eval.backends.chat import Chat
 from eval.summary import RATES
 
@@ -51,7 +51,11 @@ class Recipe:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
         if self.thinking not in ("template", "on", "off"):
             raise ValueError(f"thinking is template, on or off, not {self.thinking!r}")
-        self.setting = Setting.parse(self.oracles, self.style)
+        self.settings = tuple(Setting.parse(name, self.style) for name in self._oracle_settings())
+        self.setting = self.settings[0]
+
+    def _oracle_settings(self) -> tuple[str, ...]:
+        return (self.oracles,)
 
     def chat(self, tokenizer: Any, name: str, *, multi_turn: bool) -> Chat:
         """How prompts are put. Raises ValueError where the template lacks what is asked of it, see `eval.backends.chat.Chat`."""
@@ -83,6 +87,8 @@ class Stage:
 class SFTRecipe(Recipe):
     """Fields of the SFT recipes.
 
+    With `oracles: all` the demonstrations take turns in the six settings, and the held-out problems are evaluated without oracles.
+
     Attributes:
         stages: What is trained on, one stage after the other: a curriculum where there are several.
         position_gap: Largest random gap between the positions of a prompt and of its reply, see `tmtrain.positions`; 0 leaves none.
@@ -97,6 +103,9 @@ class SFTRecipe(Recipe):
             raise ValueError("stages: give at least one stage to train on, such as {levels: [{max_steps: 5}], problems: 1000}")
         if self.position_gap < 0:
             raise ValueError(f"position_gap must be at least 0, not {self.position_gap}")
+
+    def _oracle_settings(self) -> tuple[str, ...]:
+        return ORACLES if self.oracles == "all" else super()._oracle_settings()
 
 
 @dataclass

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from envs.problem import Problem, stream
 from tmtrain.combinations import Settings, check_combinations
-from tmtrain.data import Mixture, data_record, demonstrations
+from tmtrain.data import Mixture, data_record, demonstrations_by_turns
 from tmtrain.launch import check_processes, is_main_process, launched_sharding
 from tmtrain.models import load_for_training, new_adapter
 from tmtrain.positions import GapCollator
@@ -40,7 +40,7 @@ def train_sft(recipe: SFTRecipe, config: SFTConfig, options: ModelConfig, held: 
     barred = frozenset(p.canonical for p in held)
     mixtures = [Mixture(recipe.env, stage.levels, config.seed, f"sft/{i}") for i, stage in enumerate(recipe.stages)]
     problems = [list(islice(m.problems(barred), stage.problems)) for m, stage in zip(mixtures, recipe.stages, strict=True)]
-    rows = [row for part in problems for problem in part for row in demonstrations(problem, recipe.setting)]
+    rows = [row for part in problems for row in demonstrations_by_turns(part, recipe.settings)]
     config.train_sampling_strategy = "sequential"  # drawn at random already, and the stages' order is a curriculum
     trainer = build_sft_trainer(model, tokenizer, rows, config, new_adapter(model, options))
     if recipe.position_gap:
@@ -51,7 +51,7 @@ def train_sft(recipe: SFTRecipe, config: SFTConfig, options: ModelConfig, held: 
     trainer.save_model(str(checkpoint))
     if is_main_process():
         names = ("learning_rate", "max_steps", "num_train_epochs", "per_device_train_batch_size", "seed")
-        settings = {"position_gap": recipe.position_gap, **{name: getattr(config, name) for name in names}}
+        settings = {"oracles": recipe.oracles, "position_gap": recipe.position_gap, **{name: getattr(config, name) for name in names}}
         stages = [
             {"kind": "sft", "model": recipe.model, "data": data_record(part, mixture, held), "settings": settings}
             for part, mixture in zip(problems, mixtures, strict=True)

@@ -51,7 +51,7 @@ SWEPT = {
     "lumina-treeworld": ("b4da345660467777982639c6fa700f7e", 150),
     "lumina-gridworld": ("b47a8a9e3aafde5bebfc9868f0ed3f03", 150),
     "lumina-tagworld": ("6beaf3980c5a31183dfc5413cb7a2714", 150),
-    "lumina-tiny": ("01c440adc21ae222c203352c92f0e98c", 100),
+    "lumina-tiny": ("08c89453a2225c64691ed10e0cba6a92", 100),
 }
 
 

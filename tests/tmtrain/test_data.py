@@ -6,10 +6,10 @@ from itertools import islice
 
 import pytest
 
-from envs.environment import Setting
+from envs.environment import ORACLES, Setting
 from envs.registry import load_env
 from envs.suites import load_suite, reserved_hashes
-from tmtrain.data import Mixture, data_record, demonstrations, held_out, prompt_row
+from tmtrain.data import Mixture, data_record, demonstrations, demonstrations_by_turns, held_out, prompt_row
 
 LEVELS = [{"max_steps": 3}, {"max_steps": 6, "min_horizon": 6, "weight": 3}]
 
@@ -62,3 +62,12 @@ def test_a_demonstration_is_the_prompt_and_a_right_reply(style: str) -> None:
     assert row["messages"][:1] == episode.messages == prompt_row(problem, Setting(style))["prompt"]
     episode.reply(row["messages"][1]["content"])
     assert episode.verdict().strict
+
+
+def test_demonstrations_take_turns_in_the_settings() -> None:
+    """Seven problems in six settings: plans in the second and the fourth, a row a turn where the history is pruned."""
+    problems = held_out("listworld", [{"pops": 2, "keep": 4}], 7, seed=1)
+    rows = list(demonstrations_by_turns(problems, [Setting.parse(name, "compact") for name in ORACLES]))
+    assert len(rows) == 4 + 2 * 3 + 1
+    assert [" P:" in row["messages"][0]["content"] for row in rows[:4]] == [False, True, False, True]
+    assert [" S:" in row["messages"][0]["content"] for row in rows] == [False, False, *[True] * 8, False]

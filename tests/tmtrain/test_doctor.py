@@ -199,8 +199,8 @@ def test_activations_are_what_a_real_backward_pass_keeps() -> None:
 
 def test_the_stand_in_counts_what_it_sees_and_reads_it_back() -> None:
     problems = [p for _, p in zip(range(20), draw("listworld", make_params("listworld", {"pops": 3}), seed=0, split="x"), strict=False)]
-    tokenizer = stand_in_tokenizer(problems, Setting("verbose"))
-    measured = measure(Chat(tokenizer, name="stand-in"), problems, Setting("verbose"), estimated=True)
+    tokenizer = stand_in_tokenizer(problems, [Setting("verbose")])
+    measured = measure(Chat(tokenizer, name="stand-in"), problems, [Setting("verbose")], estimated=True)
     assert 550 < measured.prompt.p50 < 750 and 50 < measured.reply.p50 < 100
     assert measured.share_over(0) == 1.0 and measured.share_over(measured.episode.longest) == 0.0
 
@@ -214,8 +214,8 @@ def test_the_real_tokenizer_counts_alike(root: Path) -> None:
 
     problems = [p for _, p in zip(range(20), draw("tag", make_params("tag", {}), seed=0, split="x"), strict=False)]
     setting = Setting("verbose")
-    real = measure(Chat(load_tokenizer(folder), name="smollm2"), problems, setting)
-    guess = measure(Chat(stand_in_tokenizer(problems, setting), name="stand-in"), problems, setting, estimated=True)
+    real = measure(Chat(load_tokenizer(folder), name="smollm2"), problems, [setting])
+    guess = measure(Chat(stand_in_tokenizer(problems, [setting]), name="stand-in"), problems, [setting], estimated=True)
     assert 0.85 < guess.reply.p50 / real.reply.p50 < 1.2 and 0.85 < guess.prompt.p50 / real.prompt.p50 < 1.2
 
 

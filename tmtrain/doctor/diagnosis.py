@@ -125,11 +125,11 @@ def _data(plan: Plan, config: Any, arch: Architecture | None) -> Iterator[Findin
         if not tokenizer.chat_template:
             return
     else:
-        tokenizer, estimated = stand_in_tokenizer([*problems, *held], recipe.setting), True
+        tokenizer, estimated = stand_in_tokenizer([*problems, *held], recipe.settings), True
     try:
         # Of a stand-in no switch is asked: it has none.
         chat = Chat(tokenizer, name=plan.model) if estimated else recipe.chat(tokenizer, plan.model, multi_turn=plan.multi_turn)
-        measured = measure(chat, problems, recipe.setting, estimated=estimated)
+        measured = measure(chat, problems, recipe.settings, estimated=estimated)
     except ValueError as error:
         yield Finding(Level.NO, "lengths", str(error))
         return

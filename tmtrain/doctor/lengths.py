@@ -51,9 +51,13 @@ class Measured:
         return sum(n > limit for n in self.episodes) / len(self.episodes)
 
 
-def measure(chat: Chat, problems: Sequence[Problem], setting: Setting, *, estimated: bool = False) -> Measured:
-    """Plays the expert on the problems. Raises ValueError where its replies are not scored as right once they are tokenized."""
-    lengths = [expert_length(chat, p, setting) for p in problems]
+def measure(chat: Chat, problems: Sequence[Problem], settings: Sequence[Setting], *, estimated: bool = False) -> Measured:
+    """Plays the expert on the problems, in the settings by turns.
+
+    Raises:
+        ValueError: Where its replies are not scored as right once they are tokenized.
+    """
+    lengths = [expert_length(chat, p, settings[i % len(settings)]) for i, p in enumerate(problems)]
     return Measured(
         Spread.of([n.prompt for n in lengths]),
         Spread.of([n.reply for n in lengths]),
@@ -67,7 +71,7 @@ def measure(chat: Chat, problems: Sequence[Problem], setting: Setting, *, estima
 _PIECES = r"""(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"""
 
 
-def stand_in_tokenizer(problems: Sequence[Problem], setting: Setting) -> Any:
+def stand_in_tokenizer(problems: Sequence[Problem], settings: Sequence[Setting]) -> Any:
     """A tokenizer for counting on these problems, where the model's own is not at hand: one token for each piece before merging.
 
     On the prompts and right replies of all environments it counts 0.955 to 1.18 times as many tokens as the tokenizers of Qwen 3 and
@@ -78,5 +82,7 @@ def stand_in_tokenizer(problems: Sequence[Problem], setting: Setting) -> Any:
     from tmtrain.tiny import piece_tokenizer
 
     cut = pre_tokenizers.Split(Regex(_PIECES), "isolated")
-    texts = {m["content"] for p in problems for row in demonstrations(p, setting) for m in row["messages"]}
+    texts = {
+        m["content"] for i, p in enumerate(problems) for row in demonstrations(p, settings[i % len(settings)]) for m in row["messages"]
+    }
     return piece_tokenizer(sorted({piece for text in texts for piece, _ in cut.pre_tokenize_str(text)}), cut)
