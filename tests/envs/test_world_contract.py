@@ -1,6 +1,7 @@
 """What every registered world keeps, third-party ones too: run over whatever the registry names."""
 
 import json
+import os
 import random
 import subprocess
 import sys
@@ -101,7 +102,9 @@ def test_the_hash_seed_does_not_matter(name: str) -> None:
         "    print(p.to_json(), e.messages)"
     )
     runs = {
-        subprocess.run([sys.executable, "-c", code, name], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": seed}).stdout
+        subprocess.run(
+            [sys.executable, "-c", code, name], capture_output=True, text=True, check=True, env={**os.environ, "PYTHONHASHSEED": seed}
+        ).stdout
         for seed in ("1", "2")
     }
     assert len(runs) == 1
