@@ -1,14 +1,15 @@
 """A model of under one million parameters for the published m-tag benchmark alone, built here and trained from nothing.
 
-It reads and writes the `placed` style, in which every symbol carries its place in the stream of all symbols that ever enter the queue. A
-symbol with its place is one token, so the next symbol of a queue is found by what it is and not by where it stands.
+It reads and writes the `placed` style, in which every symbol of a queue carries its place. A symbol with its place is one token, so the
+next symbol of a queue is found by what it is and not by where it stands.
 """
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
-from envs.tag.prompt import SUPERSCRIPTS
+from envs.tag.prompt import PLACES, SUPERSCRIPTS
 from tmtrain.tiny import CHARACTERS, CONTEXT, SPECIAL, piece_tokenizer, small_model
 
 if TYPE_CHECKING:
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
 
 #: The symbols of the four published alphabets.
 SYMBOLS = "ABCDE" + "αβγδε" + "12345" + "@#$%&"
-#: At most nine symbols at first and five more in each of thirty steps.
-PLACES = 9 + 30 * 5
 PIECES = (*CHARACTERS, *(s + str(k).translate(str.maketrans("0123456789", SUPERSCRIPTS)) for s in SYMBOLS for k in range(PLACES)))
 
 
@@ -30,5 +29,22 @@ def specialist_tokenizer() -> PreTrainedTokenizerFast:
 
 
 def specialist_model(seed: int = 0) -> Qwen3ForCausalLM:
-    """A freshly initialised model for `specialist_tokenizer`."""
-    return small_model(len(SPECIAL) + len(PIECES), seed, hidden=128, inner=256, layers=3, heads=4)
+    """A freshly initialised model for `specialist_tokenizer`.
+
+    The embedding of a symbol with its place begins as that of the symbol and a point on the ring of places, by waves of several lengths
+    that go around it, so that the next place is one rotation for all of them. Everything is trained.
+    """
+    import torch
+
+    model = small_model(len(SPECIAL) + len(PIECES), seed, hidden=128, inner=256, layers=3, heads=4)
+    embeddings = model.get_input_embeddings().weight
+    size, scale = embeddings.size(1), model.config.initializer_range
+    waves = torch.tensor(sorted({round((PLACES / 2 - 1) ** (i / 199)) for i in range(200)}))
+    waves = waves[torch.linspace(0, len(waves) - 1, size // 4).long()]
+    angles = 2 * math.pi / PLACES * torch.arange(PLACES)[:, None] * waves
+    ring = torch.stack([angles.sin(), angles.cos()], dim=2).reshape(PLACES, -1)  # as many entries as half of an embedding has
+    with torch.no_grad():
+        placed = embeddings[-len(SYMBOLS) * PLACES :].view(len(SYMBOLS), PLACES, size)
+        placed[:] = placed[:, :1]
+        placed[:, :, : size // 2] += 2 * scale * ring
+    return model

@@ -3,18 +3,22 @@
 `verbose` keeps the published benchmark's line shape. `compact` is for models of a few hundred thousand parameters: the task is one
 line such as `2 A:CE B:B C:DCBB D:AECD E:D 30[DBEEAA]`, and the reply `30[DBEEAA]29.D:AECD[EEAAAECD]28.E:D[…]…`, where the number counts
 down the steps that are left (so that where to stop can be learned), then head, word appended and the new queue. `placed` is compact with
-every symbol's place behind it, as in `1.A⁰:C⁴E⁵[D²B³C⁴E⁵]`: of all symbols that ever enter the queue, counted from the first. A symbol
-keeps its place while it is in the queue, so that copying the queue becomes looking up a place.
+every queue symbol's place behind it, as in `1.A⁶:C⁹E¹⁰[D⁸C⁹E¹⁰]`. Places are given in the order in which symbols enter the queue, and a
+symbol keeps its place while it is there, so that copying the queue becomes looking up places. They lie on a ring, and where they begin
+differs from system to system, so that short traces show all of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from zlib import crc32
 
 from envs.tag.system import TagSystem, Trace, Word, simulate
 
 HALT = " <halt>"
 SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
+#: Places on the ring: more than enter the queue in the published sizes, nine symbols at first and at most five in each of thirty steps.
+PLACES = 160
 
 
 def verbose_task(system: TagSystem) -> str:
@@ -66,20 +70,19 @@ def continuation(i: int) -> str:
 
 
 def compact_task(system: TagSystem, *, placed: bool = False) -> str:
-    """The task in one line, see the module's docstring; `placed` counts a rule's symbols from 0."""
-    first = 0 if placed else None
-    rules = " ".join(f"{s}:{_joined(system, w, first)}" for s, w in system.rules.items())
-    return f"{system.m} {rules} {system.max_steps}[{_joined(system, system.init, first)}]"
+    """The task in one line, see the module's docstring."""
+    rules = " ".join(f"{s}:{_joined(system, w)}" for s, w in system.rules.items())
+    return f"{system.m} {rules} {system.max_steps}[{_joined(system, system.init, _first_place(system) if placed else None)}]"
 
 
 def compact_reply(system: TagSystem, trace: Trace, *, states: Sequence[Word] | None = None, placed: bool = False) -> str:
     """The compact, or the placed, reply that states `trace`, or `states` in its place."""
-    width = len(str(system.max_steps))
+    width, start = len(str(system.max_steps)), _first_place(system) if placed else 0
     pieces: list[str] = []
     before: Word = ()
     for i, queue in enumerate(trace.states() if states is None else states):
         left = f"{system.max_steps - i:0{width}d}"
-        first = i * system.m if placed else None
+        first = start + i * system.m if placed else None
         state = f"[{_joined(system, queue, first)}]"
         if i == 0:
             pieces.append(f"{left}{state}")
@@ -107,9 +110,14 @@ def _example() -> TagSystem:
     return TagSystem(2, ("P", "Q", "R"), rules, ("Q", "R", "P"), 4)
 
 
+def _first_place(system: TagSystem) -> int:
+    """The place of the initial queue's first symbol: any, but always the same for a system."""
+    return crc32(compact_task(system).encode()) % PLACES
+
+
 def _joined(system: TagSystem, word: Word, first: int | None = None) -> str:
     """The symbols of a word; with their places from `first` on, where one is given."""
-    symbols = word if first is None else [s + str(first + k).translate(_RAISED) for k, s in enumerate(word)]
+    symbols = word if first is None else [s + str((first + k) % PLACES).translate(_RAISED) for k, s in enumerate(word)]
     if all(len(s) == 1 for s in system.alphabet):
         return "".join(symbols)
     return (" " if any("," in s for s in system.alphabet) else ",").join(symbols)

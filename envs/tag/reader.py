@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from itertools import pairwise
 
-from envs.tag.prompt import SUPERSCRIPTS
+from envs.tag.prompt import PLACES, SUPERSCRIPTS
 from envs.tag.section import Section, doubted, read_bare, read_cell
 from envs.tag.symbols import Alphabet
 from envs.tag.system import Word
@@ -230,7 +230,7 @@ def _without_places(state: str, alphabet: Alphabet) -> str:
     if rest or not all(symbols) or not alphabet.chars.isdisjoint(SUPERSCRIPTS) or max(map(len, places), default=0) > 9:
         return state
     numbers = [int(place.translate(_LOWERED)) for place in places]
-    return " ".join(symbols) if all(b == a + 1 for a, b in pairwise(numbers)) else state
+    return " ".join(symbols) if all(b == (a + 1) % PLACES for a, b in pairwise(numbers)) else state
 
 
 def _read_numbered(text: str, alphabet: Alphabet) -> dict[int, Statement]:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from envs.tag.prompt import compact_reply, compact_task, verbose_reply, verbose_task
+import re
+from itertools import islice
+
+from envs.dataset import draw, make_params
+from envs.tag.prompt import PLACES, SUPERSCRIPTS, compact_reply, compact_task, verbose_reply, verbose_task
 from envs.tag.system import TagSystem, simulate
 
 SYSTEM = TagSystem.from_payload({"rules": {"A": "B", "B": ""}, "init": "AAB", "max_steps": 3})
@@ -73,8 +77,25 @@ def test_compact() -> None:
 
 
 def test_placed() -> None:
-    assert compact_task(SYSTEM, placed=True) == "2 A:B⁰ B: 3[A⁰A¹B²]"
-    assert compact_reply(SYSTEM, simulate(SYSTEM), placed=True) == "3[A⁰A¹B²]2.A⁰:B³[B²B³]1.B²:[]"
+    assert compact_task(SYSTEM, placed=True) == "2 A:B B: 3[A¹²²A¹²³B¹²⁴]"
+    assert compact_reply(SYSTEM, simulate(SYSTEM), placed=True) == "3[A¹²²A¹²³B¹²⁴]2.A¹²²:B¹²⁵[B¹²⁴B¹²⁵]1.B¹²⁴:[]"
+
+
+def test_places_lie_on_a_ring_and_begin_anywhere() -> None:
+    """Every queue's places count up by one, around the ring, and heads move on by m."""
+    begun = set()
+    for problem in islice(draw("tag", make_params("tag", {}), seed=0, split="places"), 300):
+        system = TagSystem.from_payload(problem.payload)
+        reply = compact_reply(system, simulate(system), placed=True)
+        queues = [
+            [int(k.translate(str.maketrans(SUPERSCRIPTS, "0123456789"))) for k in re.findall(f"[{SUPERSCRIPTS}]+", queue)]
+            for queue in re.findall(r"\[(.*?)\]", reply)
+        ]
+        first = queues[0][0]
+        begun.add(first)
+        for i, places in enumerate(queues):
+            assert places == [(first + i * system.m + k) % PLACES for k in range(len(places))]
+    assert len(begun) > 100 and max(begun) < PLACES
 
 
 def test_compact_example_of_the_documentation() -> None:

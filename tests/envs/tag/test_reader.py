@@ -423,6 +423,8 @@ def test_a_thousand_bare_states_are_read() -> None:
     [
         ("A²B³A⁴", ("A", "B", "A")),
         ("B⁹A¹⁰B¹¹", ("B", "A", "B")),
+        ("A¹⁵⁸B¹⁵⁹A⁰B¹", ("A", "B", "A", "B")),  # around the ring
+        ("A¹⁵⁹B¹⁶⁰", None),
         ("A²B", None),  # the square of A, perhaps
         ("A²B²", None),
         ("A³B²", None),
