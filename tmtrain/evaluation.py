@@ -22,7 +22,7 @@ from tmtrain.recipe import Recipe
 
 
 def evaluate_checkpoint(checkpoint: Path, problems: Sequence[Problem], recipe: Recipe, directory: Path) -> dict[str, Any]:
-    """Greedy evaluation on held-out problems by `tmtrain eval`; the first process has it done, the others get an empty summary.
+    """Evaluation on held-out problems by `tmtrain eval`; the first process has it done, the others get an empty summary.
 
     It runs in a process of its own, which knows nothing of the launched ones: a trainer whose weights are spread over processes leaves no
     room for a whole model beside it. An interrupted evaluation of the same checkpoint goes on where it stopped.
@@ -39,7 +39,16 @@ def evaluate_checkpoint(checkpoint: Path, problems: Sequence[Problem], recipe: R
     file = directory.with_name("held_out.jsonl")
     file.write_text("".join(json.dumps(p.to_json(), ensure_ascii=False) + "\n" for p in problems), encoding="utf-8")
     words = [sys.executable, "-m", "tmtrain.cli", "eval", str(checkpoint), "--problems", str(file), "-o", str(directory)]
-    words += ["--style", recipe.style, "--oracles", recipe.setting.oracles, "--max-tokens", str(tokens), "--temperature", "0"]
+    words += [
+        "--style",
+        recipe.style,
+        "--oracles",
+        recipe.setting.oracles,
+        "--max-tokens",
+        str(tokens),
+        "--temperature",
+        str(recipe.eval_temperature),
+    ]
     words += ["--batch-size", str(recipe.eval_batch_size), "--concurrency", str(4 * recipe.eval_batch_size)]
     words += ["--thinking", recipe.thinking] if recipe.thinking != "template" else []
     words += ["--trust-remote-code"] * recipe.trust_remote_code + ["--resume"] * recipe.resume

@@ -1,5 +1,5 @@
-"""Evaluation before, while and after training: the held-out problems played greedily on the rollout engine's current weights, by the
-evaluator's own loop and shared out over the processes, so that no process waits for one that evaluates alone."""
+"""Evaluation before, while and after training: the held-out problems played on the rollout engine's current weights, by the evaluator's
+own loop and shared out over the processes, so that no process waits for one that evaluates alone."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class HeldOutEvaluation(TrainerCallback):
     """Evaluates before the first step, every so many steps and when it is told to.
 
     Before the first step it leaves a run directory, and refuses to train a policy that is hardly ever right. Every so many steps it logs
-    the scores as `held_out/…` and keeps the best checkpoint. Decoding is greedy, whatever the rollouts' temperature, and draws no random
-    number, so a run with evaluation trains exactly as one without.
+    the scores as `held_out/…` and keeps the best checkpoint. It decodes at the recipe's `eval_temperature`, whatever the rollouts' is, and
+    leaves torch's stream of random numbers where it was, so a run with evaluation trains exactly as one without.
 
     Args:
         trainer: Whose model is evaluated.
@@ -117,14 +117,15 @@ class HeldOutEvaluation(TrainerCallback):
             generate,
             everywhere,
             room=None,
-            sampling=Sampling(max_tokens=self._reply_tokens),
+            sampling=Sampling(max_tokens=self._reply_tokens, temperature=self._recipe.eval_temperature, seed=self._recipe.eval_seed),
             context=self._context,
             engine="vllm" if self._trainer.use_vllm else "transformers",
         )
         own: list[EpisodeRecord] = []
         tasks = [Task(p) for p in self._problems[accelerator.process_index :: accelerator.num_processes]]
         episodes = play_all(tasks, self._recipe.setting, policy, concurrency=self._recipe.eval_batch_size, on_record=own.append)
-        with _greedy(self._trainer, self._reply_tokens):
+        seed = self._recipe.eval_seed + accelerator.process_index
+        with _decoding(self._trainer, self._reply_tokens, self._recipe.eval_temperature, seed):
             asyncio.run(policy.run(episodes, [self._chat.tokenizer.pad_token_id]))
         played = {r.key: r for r in map(EpisodeRecord.from_json, gather_object([r.to_json() for r in own]))}
         return policy, [played[Task(p).key] for p in self._problems]
@@ -144,27 +145,32 @@ class HeldOutEvaluation(TrainerCallback):
 
 
 @contextmanager
-def _greedy(trainer: Any, max_tokens: int) -> Iterator[None]:
-    """Has the trainer's generation decode greedily for a while, at most so many tokens a reply."""
-    if trainer.use_vllm:
-        engine = trainer.vllm_generation
-        before = engine.temperature, engine.generation_kwargs
-        engine.temperature, engine.generation_kwargs = 0.0, {**engine.generation_kwargs, "max_tokens": max_tokens}
+def _decoding(trainer: Any, max_tokens: int, temperature: float, seed: int) -> Iterator[None]:
+    """Has the trainer's generation decode at a temperature for a while, 0 being greedy, at most so many tokens a reply."""
+    import torch
+
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        if trainer.use_vllm:
+            engine = trainer.vllm_generation
+            before = engine.temperature, engine.generation_kwargs
+            engine.temperature, engine.generation_kwargs = temperature, {**engine.generation_kwargs, "max_tokens": max_tokens}
+            try:
+                yield
+            finally:
+                engine.temperature, engine.generation_kwargs = before
+            return
+        from transformers import GenerationConfig
+
+        kept, own = trainer.generation_kwargs, trainer.generation_config
+        sampled = ("do_sample", "temperature", "top_p", "top_k", "min_p")
+        drawn = {"do_sample": True, "temperature": temperature, "top_p": 1.0, "top_k": 0} if temperature else {"do_sample": False}
+        used = {**{k: v for k, v in kept.items() if k not in sampled}, **drawn, "max_new_tokens": max_tokens}
+        trainer.generation_kwargs, trainer.generation_config = used, GenerationConfig(**used, disable_compile=True)
         try:
             yield
         finally:
-            engine.temperature, engine.generation_kwargs = before
-        return
-    from transformers import GenerationConfig
-
-    kept, own = trainer.generation_kwargs, trainer.generation_config
-    sampled = ("do_sample", "temperature", "top_p", "top_k", "min_p")
-    greedy = {**{k: v for k, v in kept.items() if k not in sampled}, "do_sample": False, "max_new_tokens": max_tokens}
-    trainer.generation_kwargs, trainer.generation_config = greedy, GenerationConfig(**greedy, disable_compile=True)
-    try:
-        yield
-    finally:
-        trainer.generation_kwargs, trainer.generation_config = kept, own
+            trainer.generation_kwargs, trainer.generation_config = kept, own
 
 
 def check_start(before: Mapping[str, Any], least: float) -> None:

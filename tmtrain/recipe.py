@@ -25,6 +25,7 @@ class Recipe:
         eval_problems: Held-out problems a level.
         eval_seed: Seed of the held-out streams; with `eval_levels` and `eval_problems` it fixes the problems.
         eval_batch_size: Prompts decoded together in evaluation.
+        eval_temperature: Sampling temperature in evaluation; 0 is greedy.
         eval_max_tokens: Most new tokens a reply in evaluation; by default half as many again as the expert's longest reply has.
         resume: Go on with the run in `output_dir`.
         trust_remote_code: Run code that comes with the model.
@@ -39,6 +40,7 @@ class Recipe:
     eval_problems: int = 200
     eval_seed: int = 1
     eval_batch_size: int = 64
+    eval_temperature: float = 0.0
     eval_max_tokens: int | None = None
     resume: bool = False
     trust_remote_code: bool = False
@@ -49,6 +51,8 @@ class Recipe:
         for name in ("eval_problems", "eval_batch_size"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if self.eval_temperature < 0:
+            raise ValueError(f"eval_temperature must be at least 0, not {self.eval_temperature}")
         if self.thinking not in ("template", "on", "off"):
             raise ValueError(f"thinking is template, on or off, not {self.thinking!r}")
         self.settings = tuple(Setting.parse(name, self.style) for name in self._oracle_settings())
@@ -92,17 +96,21 @@ class SFTRecipe(Recipe):
     Attributes:
         stages: What is trained on, one stage after the other: a curriculum where there are several.
         position_gap: Largest random gap between the positions of a prompt and of its reply, see `tmtrain.positions`; 0 leaves none.
+        bucket_tokens: Most tokens, padding included, of a bucket of rows of like length; `batch_size` then counts buckets, see
+            `tmtrain.buckets`. 0 makes batches of rows.
     """
 
     stages: list[Stage] = field(default_factory=list)
     position_gap: int = 0
+    bucket_tokens: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.stages:
             raise ValueError("stages: give at least one stage to train on, such as {levels: [{max_steps: 5}], problems: 1000}")
-        if self.position_gap < 0:
-            raise ValueError(f"position_gap must be at least 0, not {self.position_gap}")
+        for name in ("position_gap", "bucket_tokens"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must be at least 0, not {getattr(self, name)}")
 
     def _oracle_settings(self) -> tuple[str, ...]:
         return ORACLES if self.oracles == "all" else super()._oracle_settings()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from envs.problem import Problem, stream
+from tmtrain.buckets import put_into_buckets
 from tmtrain.combinations import Settings, check_combinations
 from tmtrain.data import Mixture, data_record, demonstrations_by_turns
 from tmtrain.launch import check_processes, is_main_process, launched_sharding
@@ -46,12 +47,15 @@ def train_sft(recipe: SFTRecipe, config: SFTConfig, options: ModelConfig, held: 
     if recipe.position_gap:
         rng = stream("positions", config.seed, os.environ.get("RANK", "0"))
         trainer.data_collator = GapCollator(trainer.data_collator, recipe.position_gap, rng)
+    if recipe.bucket_tokens:
+        put_into_buckets(trainer, recipe.bucket_tokens, stream("buckets", config.seed))
     check_processes(trainer.accelerator)
     trainer.train(resume_from_checkpoint=last_checkpoint(config.output_dir) if recipe.resume else None)
     trainer.save_model(str(checkpoint))
     if is_main_process():
         names = ("learning_rate", "max_steps", "num_train_epochs", "per_device_train_batch_size", "seed")
-        settings = {"oracles": recipe.oracles, "position_gap": recipe.position_gap, **{name: getattr(config, name) for name in names}}
+        own = {name: getattr(recipe, name) for name in ("oracles", "position_gap", "bucket_tokens")}
+        settings = {**own, **{name: getattr(config, name) for name in names}}
         stages = [
             {"kind": "sft", "model": recipe.model, "data": data_record(part, mixture, held), "settings": settings}
             for part, mixture in zip(problems, mixtures, strict=True)
