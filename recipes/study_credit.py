@@ -30,7 +30,7 @@ HERE = Path(__file__).parent
 #: Of each environment: the recipe programs and their files, for the warm-up and for GRPO.
 ENVIRONMENTS = {
     "tag": (("sft_tag.py", "tag/study_sft.yaml"), ("grpo_tag.py", "tag/study_grpo.yaml")),
-    "listworld": (("sft_worlds.py", "worlds/tiny_listworld_sft.yaml"), ("grpo_worlds.py", "worlds/tiny_listworld_grpo.yaml")),
+    "listworld": (("sft_worlds.py", "worlds/tiny_listworld_sft.yaml"), ("grpo_worlds.py", "worlds/study_listworld_grpo.yaml")),
 }
 SCORES = {"success_rate": "success", "step_accuracy": "step accuracy"}
 #: Updates between evaluations.
