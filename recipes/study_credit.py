@@ -130,7 +130,7 @@ def table(curves: Mapping[tuple[str, int, str], dict[str, Curve]], envs: Sequenc
             cells = []
             for score in SCORES:
                 ends = [curves[env, seed, mode][score] for seed in seeds]
-                cells += [percent([c[0][1] for c in ends]), percent([c[-1][1] for c in ends])]
+                cells += [f"{100 * ends[0][0][1]:.1f}", percent([c[-1][1] for c in ends])]
                 gaps = [curves[env, s, mode][score][-1][1] - curves[env, s, "outcome"][score][-1][1] for s in seeds]
                 cells.append("" if mode == "outcome" else percent(gaps, sign="+"))
             lines.append(f"| {env} | `{mode}` | " + " | ".join(cells) + " |")
@@ -138,9 +138,9 @@ def table(curves: Mapping[tuple[str, int, str], dict[str, Curve]], envs: Sequenc
     per_run = ", ".join(f"{count:,} on {env}" for env, count in seen.items())
     return (
         "# Credit modes compared\n\n"
-        f"Made by `python recipes/study_credit.py --envs {' '.join(envs)}`. Held-out scores in percent, decoded greedily: the mean of\n"
-        f"{len(seeds)} seeds with the 95 % interval of Student's t over seeds. All runs start from one warm-up; the differences are\n"
-        f"paired: all modes of a seed see the same problems. Rollouts a run: {per_run}.\n\n"
+        f"Made by `python recipes/study_credit.py --envs {' '.join(envs)}`. Held-out scores in percent (tag greedily, ListWorld at\n"
+        f"temperature 1): the mean of {len(seeds)} seeds with the 95 % interval of Student's t over seeds. All runs start from one warm-up;\n"
+        f"the differences are paired: all modes of a seed see the same problems. Rollouts a run: {per_run}.\n\n"
         + "\n".join(lines)
         + "\n\n![Held-out scores against rollouts seen](credit_study.png)\n\nThin lines are the seeds, thick ones their mean.\n"
     )
