@@ -139,8 +139,8 @@ def table(curves: Mapping[tuple[str, int, str], dict[str, Curve]], envs: Sequenc
     return (
         "# Credit modes compared\n\n"
         f"Made by `python recipes/study_credit.py --envs {' '.join(envs)}`. Held-out scores in percent (tag greedily, ListWorld at\n"
-        f"temperature 1): the mean of {len(seeds)} seeds with the 95 % interval of Student's t over seeds. All runs start from one warm-up;\n"
-        f"the differences are paired: all modes of a seed see the same problems. Rollouts a run: {per_run}.\n\n"
+        f"temperature 1): the mean of {len(seeds)} seeds with the 95 % interval of Student's t over seeds. All runs start from one\n"
+        f"warm-up; the differences are paired: all modes of a seed see the same problems. Rollouts a run: {per_run}.\n\n"
         + "\n".join(lines)
         + "\n\n![Held-out scores against rollouts seen](credit_study.png)\n\nThin lines are the seeds, thick ones their mean.\n"
     )

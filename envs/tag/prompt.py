@@ -2,10 +2,12 @@
 
 `verbose` keeps the published benchmark's line shape. `compact` is for models of a few hundred thousand parameters: the task is one
 line such as `2 A:CE B:B C:DCBB D:AECD E:D 30[DBEEAA]`, and the reply `30[DBEEAA]29.D:AECD[EEAAAECD]28.E:D[…]…`, where the number counts
-down the steps that are left (so that where to stop can be learned), then head, word appended and the new queue. `placed` is compact with
-every queue symbol's place behind it, as in `1.A⁶:C⁹E¹⁰[D⁸C⁹E¹⁰]`. Places are given in the order in which symbols enter the queue, and a
-symbol keeps its place while it is there, so that copying the queue becomes looking up places. They lie on a ring, and where they begin
-differs from system to system, so that short traces show all of them.
+down the steps that are left (so that where to stop can be learned), then head, word appended and the new queue.
+
+`placed` makes every look-up one of a name: the task is `2 A₀CA₁E B₀B … 30[D⁵B⁶…]`, a step `28.A⁶A₀C⁹A₁E¹⁰[D⁸C⁹E¹⁰]`. Behind a symbol of a
+queue stands its place, in the order in which symbols enter the queue; it keeps it while it is there. Before each symbol of a rule's word
+stand the rule and the symbol's number. Places lie on a ring, and where they begin differs from system to system, so that short traces
+show all of them.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from zlib import crc32
 from envs.tag.system import TagSystem, Trace, Word, simulate
 
 HALT = " <halt>"
-SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
+SUPERSCRIPTS, SUBSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹", "₀₁₂₃₄₅₆₇₈₉"
 #: Places on the ring: more than enter the queue in the published sizes, nine symbols at first and at most five in each of thirty steps.
 PLACES = 160
 
@@ -71,27 +73,31 @@ def continuation(i: int) -> str:
 
 def compact_task(system: TagSystem, *, placed: bool = False) -> str:
     """The task in one line, see the module's docstring."""
+    if placed:
+        rules = " ".join(_joined(system, _numbered(s, w) or [s]) for s, w in system.rules.items())
+        return f"{system.m} {rules} {system.max_steps}[{_joined(system, _placed(system.init, _first_place(system)))}]"
     rules = " ".join(f"{s}:{_joined(system, w)}" for s, w in system.rules.items())
-    return f"{system.m} {rules} {system.max_steps}[{_joined(system, system.init, _first_place(system) if placed else None)}]"
+    return f"{system.m} {rules} {system.max_steps}[{_joined(system, system.init)}]"
 
 
 def compact_reply(system: TagSystem, trace: Trace, *, states: Sequence[Word] | None = None, placed: bool = False) -> str:
     """The compact, or the placed, reply that states `trace`, or `states` in its place."""
-    width, start = len(str(system.max_steps)), _first_place(system) if placed else 0
+    width = len(str(system.max_steps))
+    place = _first_place(system) if placed else 0  # of the queue's first symbol
     pieces: list[str] = []
     before: Word = ()
     for i, queue in enumerate(trace.states() if states is None else states):
         left = f"{system.max_steps - i:0{width}d}"
-        first = start + i * system.m if placed else None
-        state = f"[{_joined(system, queue, first)}]"
-        if i == 0:
-            pieces.append(f"{left}{state}")
-        else:
-            word = system.rules[before[0]] if before else ()
-            removed = None if first is None else first - system.m
-            head = _joined(system, before[:1], removed)
-            appended = _joined(system, word, None if removed is None else removed + len(before))
-            pieces.append(f"{left}.{head}:{appended}{state}")
+        told = ""
+        if i > 0:
+            head, word = before[:1], system.rules[before[0]] if before else ()
+            if placed:
+                appended = _numbered(head[0], _placed(word, place + len(before))) if before else []
+                told = "." + _joined(system, [*_placed(head, place), *appended])
+            else:
+                told = f".{_joined(system, head)}:{_joined(system, word)}"
+            place += system.m
+        pieces.append(f"{left}{told}[{_joined(system, _placed(queue, place) if placed else queue)}]")
         before = queue
     return "".join(pieces)
 
@@ -115,12 +121,21 @@ def _first_place(system: TagSystem) -> int:
     return crc32(compact_task(system).encode()) % PLACES
 
 
-def _joined(system: TagSystem, word: Word, first: int | None = None) -> str:
-    """The symbols of a word; with their places from `first` on, where one is given."""
-    symbols = word if first is None else [s + str((first + k) % PLACES).translate(_RAISED) for k, s in enumerate(word)]
+def _placed(word: Word, first: int) -> list[str]:
+    """The symbols of a word with their places, from `first` on."""
+    return [s + str((first + k) % PLACES).translate(_RAISED) for k, s in enumerate(word)]
+
+
+def _numbered(head: str, word: Sequence[str]) -> list[str]:
+    """The symbols of a rule's word, before each its head with the symbol's number."""
+    return [piece for k, s in enumerate(word) for piece in (head + str(k).translate(_LOWERED), s)]
+
+
+def _joined(system: TagSystem, symbols: Sequence[str]) -> str:
+    """Symbols in a row, with separators where some of the alphabet are longer than one character."""
     if all(len(s) == 1 for s in system.alphabet):
         return "".join(symbols)
     return (" " if any("," in s for s in system.alphabet) else ",").join(symbols)
 
 
-_RAISED = str.maketrans("0123456789", SUPERSCRIPTS)
+_RAISED, _LOWERED = str.maketrans("0123456789", SUPERSCRIPTS), str.maketrans("0123456789", SUBSCRIPTS)

@@ -12,7 +12,7 @@ pytest.importorskip("transformers")
 from envs.dataset import draw, make_params
 from envs.environment import Setting
 from envs.registry import load_env
-from envs.tag.prompt import SUPERSCRIPTS
+from envs.tag.prompt import SUBSCRIPTS, SUPERSCRIPTS
 from tmtrain.models import check_tokenizer
 from tmtrain.specialist import SYMBOLS, specialist_model, specialist_tokenizer
 
@@ -29,10 +29,10 @@ def test_a_symbol_with_its_place_is_one_token_and_comes_back(alphabet: str) -> N
                 ids = TOKENIZER(text, add_special_tokens=False)["input_ids"]
                 assert TOKENIZER.unk_token_id not in ids and TOKENIZER.decode(ids) == text
                 placed = [t for t in TOKENIZER.convert_ids_to_tokens(ids) if t[0] in SYMBOLS and len(t) > 1]
-                assert len(placed) == len(re.findall(f"[{SUPERSCRIPTS}]+", text)) > 1
+                assert len(placed) == len(re.findall(f"[{SUPERSCRIPTS}]+|[{SUBSCRIPTS}]+", text)) > 1
 
 
 def test_it_is_fit_for_training_and_under_a_million_parameters() -> None:
     model = specialist_model(0)
     check_tokenizer(TOKENIZER, model, "specialist")
-    assert len(TOKENIZER) == model.config.vocab_size and model.num_parameters() == 915_904
+    assert len(TOKENIZER) == model.config.vocab_size and model.num_parameters() == 994_560

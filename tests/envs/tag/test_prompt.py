@@ -77,8 +77,10 @@ def test_compact() -> None:
 
 
 def test_placed() -> None:
-    assert compact_task(SYSTEM, placed=True) == "2 A:B B: 3[A¹²²A¹²³B¹²⁴]"
-    assert compact_reply(SYSTEM, simulate(SYSTEM), placed=True) == "3[A¹²²A¹²³B¹²⁴]2.A¹²²:B¹²⁵[B¹²⁴B¹²⁵]1.B¹²⁴:[]"
+    assert compact_task(SYSTEM, placed=True) == "2 A₀B B 3[A¹²²A¹²³B¹²⁴]"
+    assert compact_reply(SYSTEM, simulate(SYSTEM), placed=True) == "3[A¹²²A¹²³B¹²⁴]2.A¹²²A₀B¹²⁵[B¹²⁴B¹²⁵]1.B¹²⁴[]"
+    longer = TagSystem.from_payload({"rules": {"A": "BAB", "B": "A"}, "init": "AB", "max_steps": 1})
+    assert compact_task(longer, placed=True).startswith("2 A₀BA₁AA₂B B₀A 1[A")
 
 
 def test_places_lie_on_a_ring_and_begin_anywhere() -> None:
