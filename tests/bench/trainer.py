@@ -1,4 +1,4 @@
-"""Our trainer against TRL's own GRPOTrainer: seconds an update, with the same model, batches and completions: `make bench`.
+"""Our trainer against TRL's own GRPOTrainer: seconds an update, with the same model, batches and completions.
 
 Both start from one model that was shown the trace format for a minute. The learning rate is zero, so it stays what it is and both sample
 the same completions from the same seeds; everything else of an update is done. They take turns, an update each, so that a machine that
@@ -8,11 +8,10 @@ slows down slows both. TRL's rewards are one cheap function of the reply's lengt
 from __future__ import annotations
 
 import statistics
-import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from itertools import islice
 from typing import Any
@@ -22,6 +21,7 @@ import numpy as np
 from envs.dataset import draw, make_params
 from envs.environment import Setting
 from envs.problem import Problem
+from tests.bench.rows import Row
 from tmtrain.data import Mixture, demonstrations, prompt_row
 from tmtrain.grpo import build_grpo_trainer
 from tmtrain.recipe import GRPORecipe
@@ -148,22 +148,17 @@ class Turns:
         trainer.add_callback(Clock())
 
 
-def main() -> None:
+def rows() -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as folder:
         model = shown_the_format(f"{folder}/sft")
         trainers = [ours(deepcopy(model), settings(f"{folder}/ours")), plain(deepcopy(model), settings(f"{folder}/trl"))]
         turns = Turns()
         turns.run(trainers)
     if turns.seen[0] != turns.seen[1]:
-        sys.exit("bench_trainer.py: the two trainers sampled different completions, so their times cannot be compared")
+        raise RuntimeError("the two trainers sampled different completions, so their times cannot be compared")
     mine, theirs = (np.array(seconds[WARM:]) for seconds in turns.seconds)
     chosen = np.random.default_rng(0).integers(0, len(mine), (2000, len(mine)))
-    low, high = np.percentile(mine[chosen].sum(1) / theirs[chosen].sum(1), [2.5, 97.5])
-    print(
-        f"{'an update of GRPO, 32 completions of up to 128 tokens: ours / TRL':62}{statistics.mean(mine):7.2f} / {statistics.mean(theirs):.2f} s, "
-        f"ratio {mine.sum() / theirs.sum():.3f} ({low:.3f} to {high:.3f})"
-    )
-
-
-if __name__ == "__main__":
-    main()
+    low, high = np.percentile(theirs[chosen].sum(1) / mine[chosen].sum(1), [2.5, 97.5])
+    what = "an update of GRPO, 32 completions of up to 128 tokens"
+    times = (f"{statistics.mean(seconds):.2f} s" for seconds in (mine, theirs))
+    yield Row(what, next(times), "plain TRL", next(times), theirs.sum() / mine.sum(), low, high)

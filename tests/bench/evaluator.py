@@ -10,10 +10,9 @@ from __future__ import annotations
 import asyncio
 import random
 import statistics
-import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from itertools import count, islice
 from pathlib import Path
 
@@ -27,6 +26,7 @@ from eval.backends.vllm_backend import VLLMPolicy
 from eval.episodes import Task, play_all
 from eval.records import RunDirectory
 from eval.runs import Evaluation, manifest
+from tests.bench.rows import Row
 from tmtrain.smollm2 import build
 
 #: Of the single-turn and of the multi-turn ratio: a round takes 16 seconds and six minutes.
@@ -103,47 +103,43 @@ async def _lockstep_batch(policy: VLLMPolicy, problems: list[Problem], setting: 
 
 
 async def compare(
-    name: str, policy: VLLMPolicy, one: Callable[[], Awaitable[int]], other: Callable[[], Awaitable[int]], rounds: int
-) -> None:
+    what: str, peer: str, policy: VLLMPolicy, one: Callable[[], Awaitable[int]], other: Callable[[], Awaitable[int]], rounds: int
+) -> Row:
     pairs = [(await tokens_a_second(policy, one), await tokens_a_second(policy, other)) for _ in range(rounds)]
     ratios = sorted(a / b for a, b in pairs)
-    rates = [statistics.median(rate) for rate in zip(*pairs, strict=True)]
-    print(
-        f"{name:62}{rates[0]:7.0f} / {rates[1]:.0f} tok/s, ratio {statistics.median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})",
-        flush=True,
-    )
+    mine, theirs = (f"{statistics.median(rate):,.0f} tokens/s" for rate in zip(*pairs, strict=True))
+    return Row(what, mine, peer, theirs, statistics.median(ratios), ratios[0], ratios[-1])
 
 
-def main() -> None:
+def rows() -> Iterator[Row]:
     model = str(build("runs/smollm2"))
-    verbose = Setting("verbose")
+    verbose, compact = Setting("verbose"), Setting("compact")
 
-    async def first() -> None:
+    async def both() -> list[Row]:
         policy = load_policy(model, Sampling(max_tokens=64), Options(backend="vllm", context=2048))
         assert isinstance(policy, VLLMPolicy)
         problems = single_turn()
         await ours(policy, problems[:4], verbose)  # the engine's first batch is slow
         prompts = [policy.chat.render(load_env(p.env).start(p, verbose).messages) for p in problems]
-        await compare(
-            "32 single-turn problems: evaluator / engine called directly",
+        single = await compare(
+            f"{len(problems)} tag problems through SmolLM2 on vLLM",
+            "the bare engine",
             policy,
             lambda: ours(policy, problems, verbose),
             lambda: direct(policy, prompts),
             ROUNDS[0],
         )
         policy.sampling = Sampling(max_tokens=32, temperature=0.7)
-        worlds, compact = multi_turn(), Setting("compact")
-        await compare(
-            f"{len(worlds)} ListWorld episodes of 1 to 16 pops, {AT_ONCE} at once: evaluator / lockstep",
+        worlds = multi_turn()
+        turns = await compare(
+            f"{len(worlds)} ListWorld episodes of 1 to 16 pops, {AT_ONCE} at once",
+            "lockstep on the same engine",
             policy,
             lambda: ours(policy, worlds, compact, AT_ONCE),
             lambda: lockstep(policy, worlds, compact, AT_ONCE),
             ROUNDS[1],
         )
         await policy.close()
+        return [single, turns]
 
-    asyncio.run(first())
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    yield from asyncio.run(both())
