@@ -43,7 +43,8 @@ def train_sft(recipe: SFTRecipe, config: SFTConfig, options: ModelConfig, held: 
     problems = [list(islice(m.problems(barred), stage.problems)) for m, stage in zip(mixtures, recipe.stages, strict=True)]
     rows = [row for part in problems for row in demonstrations_by_turns(part, recipe.settings)]
     config.train_sampling_strategy = "sequential"  # drawn at random already, and the stages' order is a curriculum
-    trainer = build_sft_trainer(model, tokenizer, rows, config, new_adapter(model, options))
+    adapter = new_adapter(model, options)
+    trainer = build_sft_trainer(model, tokenizer, rows, config, adapter, whole_logits=recipe.whole_logits)
     if recipe.position_gap:
         rng = stream("positions", config.seed, os.environ.get("RANK", "0"))
         trainer.data_collator = GapCollator(trainer.data_collator, recipe.position_gap, rng)
@@ -65,8 +66,11 @@ def train_sft(recipe: SFTRecipe, config: SFTConfig, options: ModelConfig, held: 
     return checkpoint
 
 
-def build_sft_trainer(model: Any, tokenizer: Any, rows: Sequence[dict[str, Any]], config: SFTConfig, adapter: Any = None) -> SFTTrainer:
+def build_sft_trainer(
+    model: Any, tokenizer: Any, rows: Sequence[dict[str, Any]], config: SFTConfig, adapter: Any = None, *, whole_logits: bool = False
+) -> SFTTrainer:
     """An SFTTrainer that trains assistant turns and their terminators, nothing else, and cuts no row; by an `adapter` where one is given.
+    With `whole_logits` the loss is transformers' own, see `SFTRecipe`.
 
     Raises:
         ValueError: Where a row is longer than `max_length`, or the terminator is not among the trained tokens.
@@ -78,7 +82,8 @@ def build_sft_trainer(model: Any, tokenizer: Any, rows: Sequence[dict[str, Any]]
     limit, config.max_length = config.max_length, None
     config.assistant_only_loss = True
     dataset = Dataset.from_list(list(rows))
-    trainer = SFTTrainer(model=model, args=config, train_dataset=dataset, processing_class=tokenizer, peft_config=adapter)
+    trainer_class = _whole_logits_trainer() if whole_logits else SFTTrainer
+    trainer = trainer_class(model=model, args=config, train_dataset=dataset, processing_class=tokenizer, peft_config=adapter)
     prepared: Any = trainer.train_dataset
     longest = max(len(ids) for ids in prepared["input_ids"])
     if limit is not None and longest > limit:
@@ -92,6 +97,17 @@ def build_sft_trainer(model: Any, tokenizer: Any, rows: Sequence[dict[str, Any]]
             "the chat template must put it inside {% generation %} … {% endgeneration %}"
         )
     return trainer
+
+
+def _whole_logits_trainer() -> type[SFTTrainer]:
+    from transformers import Trainer
+    from trl import SFTTrainer
+
+    class WholeLogitsTrainer(SFTTrainer):
+        def compute_loss(self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None) -> Any:
+            return Trainer.compute_loss(self, model, {**inputs, "use_cache": False}, return_outputs, num_items_in_batch)
+
+    return WholeLogitsTrainer
 
 
 def last_checkpoint(output_dir: str | None) -> str | None:
