@@ -26,6 +26,7 @@ from eval.backends.sampling import Sampling
 from eval.runs import Evaluation, evaluate
 from tmtrain.data import Mixture
 from tmtrain.grpo import build_grpo_trainer, watch
+from tmtrain.held_out import HeldOutEvaluation
 from tmtrain.recipe import GRPORecipe
 from tmtrain.tiny import tiny_model, tiny_tokenizer
 
@@ -273,6 +274,9 @@ def test_evaluation_while_training_changes_nothing_and_agrees_with_the_evaluator
     before = json.loads((folder / "eval_before" / "summary.json").read_text())
     told = json.loads((folder / "eval_before" / "manifest.json").read_text())["policy"]["sampling"]["temperature"]
     assert told == temperature
+    watching = next(c for c in made.callback_handler.callbacks if isinstance(c, HeldOutEvaluation))
+    again = [[r.messages for r in watching._play()[1]] for _ in range(2)]
+    assert again[0] == again[1], "what is drawn depends on the seed alone"
     assert before["episodes"] == 6 and len((folder / "eval_before" / "samples.jsonl").read_text().splitlines()) == 6
     assert temperature or {k: during[k] for k in ("episodes", "success_rate", "acc", "tokens")} == {
         k: summary[k] for k in ("episodes", "success_rate", "acc", "tokens")
