@@ -10,8 +10,9 @@ from functools import cache, lru_cache
 from typing import Any, ClassVar
 
 from envs.action import DONE, Action, Signature
+from envs.game import Game, Outcome
 from envs.problem import content_hash
-from envs.world import BudgetParams, Game, Outcome, World, check_fields
+from envs.world import BudgetParams, World, check_fields
 
 Cell = tuple[int, int]
 

@@ -9,8 +9,9 @@ from functools import cache, cached_property
 from typing import Any, ClassVar, NamedTuple
 
 from envs.action import DONE, Action, Parameter, Signature
+from envs.game import Game, Outcome
 from envs.problem import content_hash
-from envs.world import BudgetParams, Game, Outcome, World, check_fields, check_values
+from envs.world import BudgetParams, World, check_fields, check_values
 
 Value = int | str
 

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from envs.action import DONE, Action, Parameter, Signature, shown
+from envs.game import Game, Outcome
 from envs.registry import load_env
 from envs.tag.canonical import canonical_hash
 from envs.tag.environment import TagParams
 from envs.tag.prompt import compact_task
 from envs.tag.system import TagSystem, Word, simulate
-from envs.world import BudgetParams, Game, Outcome, World, check_fields
+from envs.world import BudgetParams, World, check_fields
 
 
 @dataclass(frozen=True)

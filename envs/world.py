@@ -10,103 +10,23 @@ from __future__ import annotations
 
 import math
 import random
-from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar
 
-from envs.action import DONE, Action, Signature
+from envs.action import Signature
 from envs.environment import WORLD_STYLES, Environment, Setting
+from envs.game import Game, best
 from envs.problem import Problem, content_hash
 from envs.world_episode import WorldEpisode
-from envs.world_prompt import opening
-
-State = TypeVar("State")
+from envs.world_prompt import opening, played
 
 #: The default turn budget is ceil(BUDGET_FACTOR * T*) + BUDGET_SLACK (LUMINA, section 4.1).
 BUDGET_FACTOR, BUDGET_SLACK = 1.25, 2
 
 DONE_SIGNATURE = Signature("done", "Ends the task. Call it when the goal is reached: nothing can be done after it.")
-
-
-class Outcome(NamedTuple):
-    """What an action led to.
-
-    Attributes:
-        state: The state after it.
-        cost: What it takes from the budget, at least 1.
-        refusal: Why a well-formed but illegal action was refused, on one line; the state is then the one before. Empty otherwise.
-    """
-
-    state: Any
-    cost: int = 1
-    refusal: str = ""
-
-
-class Game(ABC, Generic[State]):
-    """The rules of one problem. States are immutable values; a game never changes, so any state of it can be asked about at any time.
-
-    `done()` belongs to no game: it ends the episode, and the goal holds in a state if `done()` is optimal there.
-    """
-
-    initial: State
-
-    @abstractmethod
-    def fields(self) -> dict[str, Any]:
-        """The payload as plain JSON values, without the budget."""
-
-    @abstractmethod
-    def canonical(self) -> str:
-        """Hash shared by all problems that differ only by a meaningless change."""
-
-    @abstractmethod
-    def act(self, state: State, action: Action) -> Outcome:
-        """Carries out any action but `done()` whose arguments have the declared types."""
-
-    @abstractmethod
-    def optimal(self, state: State) -> tuple[Action, ...]:
-        """Every action that some optimal policy takes in `state`, without knowing more than the policy can.
-
-        Empty where the goal is out of reach, `(DONE,)` where it holds. The expert takes the first.
-        """
-
-    @abstractmethod
-    def legal(self, state: State) -> Sequence[Action]:
-        """The actions that are not refused, `DONE` among them, in a fixed order; of endless ones, the optimal and likely slips."""
-
-    @abstractmethod
-    def statement(self, style: str) -> str:
-        """The problem as the task message gives it."""
-
-    @abstractmethod
-    def feedback(self, state: State, action: Action, after: State, style: str) -> str:
-        """What the environment says to an action, not refused, that led from `state` to `after`. Says nothing of what is hidden."""
-
-    @abstractmethod
-    def state_text(self, state: State, style: str) -> str:
-        """The state oracle: all that the past tells which an optimal decision needs, and nothing that is hidden."""
-
-    @abstractmethod
-    def plan_text(self, state: State, style: str) -> str:
-        """The plan oracle: the next subtask, which the expert's action solves. Needs no look-ahead, and leaves the action to be
-        derived from the state. Never asked in a state from which the goal is out of reach."""
-
-    @abstractmethod
-    def thought(self, state: State, action: Action) -> str:
-        """The expert's reasoning before an optimal `action`, in one or two sentences that are true of `state`."""
-
-    def normal(self, action: Action) -> Action:
-        """The canonical one of all writings of the same action."""
-        return action
-
-    def written(self, action: Action, style: str) -> str:
-        """The action as the scripted policies write it; `normal` brings it back."""
-        return str(action)
-
-    def drawing(self, state: State) -> str:
-        """The state for a person in a terminal."""
-        return self.state_text(state, "verbose")
 
 
 @dataclass(frozen=True)
@@ -171,13 +91,30 @@ class World(Environment):
             raise ValueError(f"{self.name} is played turn by turn, so there is no single reply to go on with: continue tag problems")
         if setting.style not in WORLD_STYLES:
             raise ValueError(f"{self.name} has no {setting.style} prompts: use --style {' or '.join(WORLD_STYLES)}")
-        game, budget = self.read(problem)
-        return WorldEpisode(self, game, setting, budget, opening(self, setting))
+        return self._episode(problem, setting, self._opening(setting))
 
     def read(self, problem: Problem) -> tuple[Game[Any], int]:
         """The rules of a problem and its budget."""
         budget, game = self._parsed(problem.payload)
         return game, budget or turn_budget(problem.horizon)
+
+    def _episode(self, problem: Problem, setting: Setting, before: str) -> WorldEpisode:
+        game, budget = self.read(problem)
+        return WorldEpisode(game, self.actions, setting, budget, opening=before, done_cost=self.done_cost)
+
+    def _opening(self, setting: Setting) -> str:
+        """The first message before the problem's own statement; compact messages begin with that."""
+        if setting.style == "compact":
+            return ""
+        if setting not in self._openings:
+            example = played(self._episode(self.problem(self.example), setting, ""))
+            rules = {"standard": self.rules, **self.reworded}
+            self._openings[setting] = opening(self.name, rules, self.signatures, self.actions, setting, example)
+        return self._openings[setting]
+
+    @cached_property
+    def _openings(self) -> dict[Setting, str]:
+        return {}
 
     def _problem(self, game: Game[Any], horizon: int, budget: int, split: str, id: str | None) -> Problem:
         fields = game.fields()
@@ -196,21 +133,6 @@ class World(Environment):
 def turn_budget(least: int, factor: float = BUDGET_FACTOR, slack: int = BUDGET_SLACK) -> int:
     """The budget where an optimal policy needs `least`, with `done()` counted as 1 (LUMINA, section 4.1)."""
     return math.ceil(factor * least - 1e-9) + slack  # 1.1 * 50 is a hair above 55
-
-
-def best(game: Game[Any]) -> tuple[int, int]:
-    """How many actions the expert takes and what they cost, `done()` counted as 1 in both; (0, 0) where the goal is out of reach."""
-    state, actions, cost = game.initial, 1, 1
-    optimal = game.optimal(state)
-    if not optimal:
-        return 0, 0
-    while optimal[0] != DONE:
-        outcome = game.act(state, optimal[0])
-        if outcome.state == state:
-            raise RuntimeError(f"{type(game).__name__}: {optimal[0]} is called optimal in {state}, but changes nothing")
-        state, actions, cost = outcome.state, actions + 1, cost + outcome.cost
-        optimal = game.optimal(state)
-    return actions, cost
 
 
 def check_fields(fields: Mapping[str, Any], needed: Collection[str], optional: Collection[str] = ()) -> None:

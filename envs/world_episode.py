@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
-from envs.action import DONE, Action, read_action
+from envs.action import DONE, Action, Signature, read_action
 from envs.environment import Episode, Message, Setting
+from envs.game import Game
 from envs.verdict import Ending, Kind, StepVerdict, Verdict
-
-if TYPE_CHECKING:
-    from envs.world import Game, World
 
 UNREACHABLE = "The goal cannot be reached from the start: this problem is not scored."
 
@@ -38,8 +37,19 @@ class WorldEpisode(Episode):
         ending: How the episode ended, or None.
     """
 
-    def __init__(self, world: World, game: Game[Any], setting: Setting, budget: int, opening: str) -> None:
-        """Starts the episode; `opening` is the first message before the problem's own statement."""
+    def __init__(
+        self, game: Game[Any], signatures: Mapping[str, Signature], setting: Setting, budget: int, *, opening: str, done_cost: int
+    ) -> None:
+        """Starts the episode.
+
+        Args:
+            game: The problem's rules.
+            signatures: All actions by name.
+            setting: How it is put.
+            budget: What may be spent.
+            opening: The first message before the problem's own statement.
+            done_cost: What `done()` takes from the budget.
+        """
         self.game, self.setting, self.budget = game, setting, budget
         self.state: Any = game.initial
         self.cost = 0
@@ -48,8 +58,7 @@ class WorldEpisode(Episode):
         self.steps: list[StepVerdict] = []
         self.ending: Ending | None = None
         self.over = False
-        self._signatures = world.actions
-        self._done_cost = world.done_cost
+        self._signatures, self._done_cost = signatures, done_cost
         self._verbose = setting.style == "verbose"
         self._separator = "\n" if self._verbose else " "
         self._answered = False

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
+from envs.action import Signature
 from envs.environment import Setting
 from envs.world_episode import WorldEpisode
-
-if TYPE_CHECKING:
-    from envs.world import World
 
 
 class _Words(NamedTuple):
@@ -53,40 +51,40 @@ _WORDS = {
 }
 
 
-@cache
-def opening(world: World, setting: Setting) -> str:
-    """The world's rules, its actions, how to reply, what the oracles say, and an example that the expert plays with the same oracles.
+def opening(
+    name: str, rules: Mapping[str, str], own: Sequence[Signature], actions: Mapping[str, Signature], setting: Setting, example: str
+) -> str:
+    """A world's rules, its actions, how to reply, what the oracles say, and an example that the expert plays with the same oracles.
 
-    Compact messages have none of it: there the problem's statement comes first.
+    Args:
+        name: The world's.
+        rules: Its rules by wording.
+        own: Its actions but `done()`; how to reply is shown with the first.
+        actions: All of them.
+        setting: How it is put.
+        example: What `played` gave.
 
     Raises:
         ValueError: Where the world does not have the setting's wording.
     """
-    if setting.style == "compact":
-        return ""
-    rules = {"standard": world.rules, **world.reworded}
     if setting.wording not in rules:
-        raise ValueError(f"{world.name} has no wording {setting.wording!r}: choose one of {', '.join(rules)}")
+        raise ValueError(f"{name} has no wording {setting.wording!r}: choose one of {', '.join(rules)}")
     words = _WORDS[setting.wording]
-    declared = ",\n".join(json.dumps(s.to_json()) for s in world.actions.values())
-    first = world.signatures[0]
-    arguments = ", ".join(f"{p.name}={0 if p.kind is int else '...'!r}" for p in first.parameters)
+    declared = ",\n".join(json.dumps(s.to_json()) for s in actions.values())
+    arguments = ", ".join(f"{p.name}={0 if p.kind is int else '...'!r}" for p in own[0].parameters)
     told = [text for text, on in ((words.plan, setting.plan), (words.state, setting.state), (words.history, setting.history)) if on]
     parts = [
         rules[setting.wording],
         f"## Actions\n```json\n[{declared}]\n```",
-        "## How to reply\n" + " ".join([words.reply.format(call=f"{first.name}({arguments})"), *told]),
-        "## Example\n" + example(world, setting),
+        "## How to reply\n" + " ".join([words.reply.format(call=f"{own[0].name}({arguments})"), *told]),
+        "## Example\n" + example,
         "## Your task\n",
     ]
     return "\n\n".join(parts)
 
 
-def example(world: World, setting: Setting) -> str:
-    """The world's example problem as the expert plays it, turn by turn, from the very episode that policies play."""
-    problem = world.problem(world.example)
-    game, budget = world.read(problem)
-    episode = WorldEpisode(world, game, setting, budget, "")
+def played(episode: WorldEpisode) -> str:
+    """An episode as the expert plays it, turn by turn: the very one that policies play."""
     turns = [episode.messages[0]["content"]]
     while not episode.over:
         reply = episode.expert()

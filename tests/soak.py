@@ -250,7 +250,8 @@ def faulty_server(number: int, seed: int, folder: Path) -> str:
     """Half of the answers are right, the others every kind of fault; runs go on until every episode has its answer."""
     import openai
 
-    from eval.backends.load import Options, load_policy
+    from eval.backends.load import load_policy
+    from eval.backends.options import Options
     from eval.backends.sampling import Sampling
     from eval.runs import Evaluation, evaluate
     from tests.eval.fake_server import CUT, GARBAGE, HANG, chat_answer, error_answer, fake_server

@@ -12,7 +12,7 @@ from envs.environment import Episode, Message
 from envs.problem import stream
 from eval.backends.chat import SWITCHES, without_thinking
 from eval.backends.folder import weights_hash
-from eval.backends.load import Options
+from eval.backends.options import Options
 from eval.backends.sampling import Sampling
 from eval.episodes import Completion, InfrastructureError, OverlongPrompt, Policy, Session
 

@@ -7,8 +7,9 @@ from typing import Any
 
 from eval.backends.chat import Chat
 from eval.backends.folder import Model
+from eval.backends.options import Options, load_chat, one_line
 from eval.backends.sampling import Sampling
-from eval.backends.tokens import TokenPolicy, stop_ids
+from eval.backends.tokens import TokenPolicy, stop_ids, yarn_parameters
 from eval.batching import Batcher
 
 
@@ -94,3 +95,40 @@ def check_yarn(model: Any, name: str) -> None:
     if kinds != {"yarn"}:
         found = ", ".join(sorted(map(str, kinds))) or "none"
         raise ValueError(f"{name} was asked to use YaRN, but its rotary positions are of type {found}: leave yarn out")
+
+
+def load_transformers(model: Model, sampling: Sampling, options: Options) -> TransformersPolicy:
+    """The policy that runs a model on transformers. Raises ValueError, in one line, where it cannot be loaded as asked."""
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    if options.tensor_parallel != 1:
+        raise ValueError("tensor_parallel is for vLLM: choose --backend vllm or leave it out")
+    chat = load_chat(model, options)
+    trust = {"trust_remote_code": options.trust_remote_code}
+    with one_line(f"cannot load {model.base!r} as a model"):
+        config = AutoConfig.from_pretrained(model.base, **trust)
+    if options.yarn is not None:
+        for key, value in yarn_parameters(config, options.yarn, model.name).items():
+            setattr(config, key, value)
+    longest = getattr(config, "max_position_embeddings", None)
+    if options.context is not None and longest is not None:
+        if options.context > longest:
+            raise ValueError(f"{model.name} reads {longest} tokens at most, so a context of {options.context} is not in force: see --yarn")
+        config.max_position_embeddings = options.context
+    with one_line(f"cannot load {model.base!r} as a model"):
+        loaded: Any = AutoModelForCausalLM.from_pretrained(model.base, config=config, use_safetensors=True, dtype="auto", **trust)
+    if model.adapter is not None:
+        from peft import PeftModel
+
+        with one_line(f"cannot put the adapter {model.adapter} on {model.base}"):
+            adapted = PeftModel.from_pretrained(loaded, model.adapter)
+        if adapted.active_peft_config.is_prompt_learning:
+            raise ValueError(
+                f"{model.adapter} is no LoRA adapter but {adapted.active_peft_config.peft_type}: merge it or evaluate it elsewhere"
+            )
+        loaded = adapted.get_base_model()  # with the adapter in its layers; the wrapper has a generation config of its own
+    if options.yarn is not None:
+        check_yarn(loaded, model.name)
+    loaded.to("cuda" if torch.cuda.is_available() else "cpu")
+    return TransformersPolicy(loaded, chat, sampling, source=model, batch_size=options.batch_size)

@@ -10,7 +10,7 @@ from typing import Any
 from envs.problem import stream
 from eval.backends.chat import Chat
 from eval.backends.folder import ADAPTER, Model
-from eval.backends.load import Options, load_chat, one_line
+from eval.backends.options import Options, load_chat, one_line
 from eval.backends.sampling import Sampling
 from eval.backends.tokens import TokenPolicy, stop_ids, yarn_parameters
 from eval.episodes import InfrastructureError

@@ -9,8 +9,9 @@ from functools import cache
 from typing import Any
 
 from envs.action import DONE, Action, Parameter, Signature
+from envs.game import Game, Outcome
 from envs.problem import content_hash
-from envs.world import BudgetParams, Game, Outcome, World, check_fields
+from envs.world import BudgetParams, World, check_fields
 
 PEGS = "ABC"
 MOVES = [Action("move", (a, b)) for a in PEGS for b in PEGS if a != b]

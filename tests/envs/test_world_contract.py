@@ -12,10 +12,11 @@ import pytest
 from envs.action import DONE
 from envs.dataset import draw, make_params, parse_problem
 from envs.environment import ORACLES, WORLD_STYLES, Setting
+from envs.game import best
 from envs.problem import Problem
 from envs.registry import env_names, load_env
 from envs.verdict import Ending, Kind, Verdict
-from envs.world import World, best, turn_budget
+from envs.world import World, turn_budget
 from envs.world_episode import WorldEpisode
 
 WORLDS = [name for name in env_names() if isinstance(load_env(name), World)]

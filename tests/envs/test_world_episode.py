@@ -10,10 +10,11 @@ from envs import registry
 from envs.action import DONE, Action, Parameter, Signature
 from envs.dataset import draw, make_params
 from envs.environment import Setting
+from envs.game import Game, Outcome
 from envs.problem import content_hash, stream
 from envs.registry import load_env
 from envs.verdict import Ending, Kind
-from envs.world import BudgetParams, Game, Outcome, World, check_fields, turn_budget
+from envs.world import BudgetParams, World, check_fields, turn_budget
 from envs.world_episode import WorldEpisode
 
 

@@ -15,7 +15,8 @@ from envs.dataset import draw, make_params
 from envs.environment import Setting
 from envs.registry import load_env
 from envs.verdict import Ending
-from eval.backends.load import Options, load_policy
+from eval.backends.load import load_policy
+from eval.backends.options import Options
 from eval.backends.sampling import Sampling
 from eval.records import read_manifest, read_records
 from eval.runs import MOST_FAILURES, Evaluation, evaluate

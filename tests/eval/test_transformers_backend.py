@@ -16,7 +16,8 @@ from envs.environment import Setting
 from envs.registry import load_env
 from eval.backends.chat import Chat
 from eval.backends.folder import Model, weights_hash
-from eval.backends.load import Options, load_policy
+from eval.backends.load import load_policy
+from eval.backends.options import Options
 from eval.backends.sampling import Sampling
 from eval.backends.tokens import stop_ids
 from eval.backends.transformers_backend import TransformersPolicy

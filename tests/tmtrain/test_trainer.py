@@ -21,7 +21,8 @@ from envs.dataset import draw, make_params
 from envs.environment import Setting
 from envs.problem import Problem
 from envs.registry import load_env
-from eval.backends.load import Options, load_policy
+from eval.backends.load import load_policy
+from eval.backends.options import Options
 from eval.backends.sampling import Sampling
 from eval.runs import Evaluation, evaluate
 from tmtrain.data import Mixture

@@ -162,7 +162,8 @@ def concurrency(args: argparse.Namespace) -> int:
 def model_policy(args: argparse.Namespace, problems: Sequence[Problem]) -> Policy:
     """The policy that runs the model of the command line, with the defaults that go with the kind of problems."""
     from envs.registry import load_env
-    from eval.backends.load import Options, load_policy
+    from eval.backends.load import load_policy
+    from eval.backends.options import Options
     from eval.backends.sampling import Sampling
 
     multi_turn = {load_env(name).multi_turn for name in {p.env for p in problems}}
