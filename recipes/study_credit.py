@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
+from eval.cores import available_cores
 from tmtrain.credit import MODES
-from tmtrain.launch import available_cores
 from tmtrain.provenance import read_training_record
 
 HERE = Path(__file__).parent

@@ -36,8 +36,8 @@ from envs.tag.reader import read_reply
 from envs.tag.symbols import Alphabet
 from envs.verdict import Ending
 from envs.world import World
+from eval.cores import available_cores
 from eval.records import read_records
-from tmtrain.launch import available_cores
 
 ROOT = Path(__file__).parents[1]
 COMMAND = [sys.executable, "-m", "tmtrain.cli"]

@@ -9,6 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from eval.cores import available_cores
+
 
 def is_main_process() -> bool:
     """Whether this is the first of the launched processes; true before and without any distributed set-up."""
@@ -41,11 +43,6 @@ def use_all_cores() -> None:
 
     if not torch.cuda.is_available():
         torch.set_num_threads(max(1, len(available_cores()) // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))))
-
-
-def available_cores() -> list[int]:
-    """The cores that this process may run on; where the system does not say, all of the machine's."""
-    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
 
 
 def machine_settings() -> dict[str, bool]:

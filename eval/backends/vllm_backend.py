@@ -13,6 +13,7 @@ from eval.backends.folder import ADAPTER, Model
 from eval.backends.options import Options, load_chat, one_line
 from eval.backends.sampling import Sampling
 from eval.backends.tokens import TokenPolicy, stop_ids, yarn_parameters
+from eval.cores import available_cores
 from eval.episodes import InfrastructureError
 
 
@@ -113,8 +114,7 @@ def load_vllm(model: Model, sampling: Sampling, options: Options) -> VLLMPolicy:
         if options.tensor_parallel == 1:
             # By itself vLLM computes in a further process, on all cores but one, and polls for its answers on the core left over.
             extra["distributed_executor_backend"] = UniProcExecutor
-            cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-            os.environ.setdefault("OMP_NUM_THREADS", str(cores))
+            os.environ.setdefault("OMP_NUM_THREADS", str(len(available_cores())))
     with one_line(f"vLLM cannot run {model.name}"):
         engine = AsyncLLM.from_engine_args(
             AsyncEngineArgs(
