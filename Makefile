@@ -47,10 +47,10 @@ demo: $(STAMP)  ## train the embedded model by SFT and GRPO, evaluate it before 
 
 SUITES := tmbench-v1 tmbench-v1-number tmbench-v1-greek tmbench-v1-special
 
-specialist: $(STAMP)  ## train a model of under a million parameters on tag, evaluate it on the published benchmark, write report and card
+specialist: $(VLLM_STAMP)  ## train a model of under a million parameters on tag, with report and card (an hour)
 	rm -rf runs/specialist
 	$(BIN)/accelerate launch -q --config_file accelerate_configs/$(CPU_CONFIG).yaml recipes/sft_tag.py --config recipes/tag/tmbench_specialist.yaml
-	for suite in $(SUITES); do $(BIN)/tmtrain eval runs/specialist/checkpoint --suite $$suite --max-tokens 4096 -o runs/specialist/$$suite || exit; done
+	for suite in $(SUITES); do $(BIN)/tmtrain eval runs/specialist/checkpoint --suite $$suite --max-tokens 4096 --backend vllm -o runs/specialist/$$suite || exit; done
 	$(BIN)/tmtrain report $(SUITES:%=runs/specialist/%) -o runs/specialist/report
 	$(BIN)/tmtrain card runs/specialist/checkpoint --runs $(SUITES:%=runs/specialist/%)
 
