@@ -93,6 +93,7 @@ class Turns:
 
     def __init__(self) -> None:
         self.free = [threading.Semaphore(1), threading.Semaphore(0)]
+        self.ready = threading.Barrier(2)  # setting a trainer up seeds and draws from the one generator, so no step begins before
         self.seconds: list[list[float]] = [[], []]
         self.seen: list[list[list[int]]] = [[], []]
         self.failed: list[BaseException] = []
@@ -113,6 +114,7 @@ class Turns:
         except BaseException as error:
             self.failed.append(error)
         finally:
+            self.ready.abort()
             for semaphore in self.free:  # nobody waits for a trainer that has ended
                 semaphore.release(UPDATES)
 
@@ -133,7 +135,13 @@ class Turns:
 
             random = torch.Generator().manual_seed(0).get_state()
 
+            def on_train_begin(self, *_: Any, **__: Any) -> None:
+                self.begun = False
+
             def on_step_begin(self, *_: Any, **__: Any) -> None:
+                if not self.begun:
+                    turns.ready.wait()
+                    self.begun = True
                 turns.free[number].acquire()
                 torch.set_rng_state(self.random)
                 self.started = time.perf_counter()
