@@ -85,7 +85,10 @@ def _batches(plan: Plan) -> Iterator[Finding]:
     rows = config.per_device_train_batch_size * processes
     update = rows * config.gradient_accumulation_steps
     if not isinstance(plan.recipe, GRPORecipe):
-        yield Finding(Level.YES, "batch", f"{update} rows an update: {config.per_device_train_batch_size} on each of {processes} processes")
+        tokens = getattr(plan.recipe, "bucket_tokens", 0)
+        what = f"buckets of at most {tokens:,} tokens" if tokens else "rows"
+        each = config.per_device_train_batch_size
+        yield Finding(Level.YES, "batch", f"{update} {what} an update: {each} on each of {processes} processes")
         return
     generated = config.generation_batch_size
     text = (
