@@ -54,7 +54,7 @@ specialist: $(VLLM_STAMP)  ## train a model of under a million parameters on tag
 	$(BIN)/tmtrain report $(SUITES:%=runs/specialist/%) -o runs/specialist/report
 	$(BIN)/tmtrain card runs/specialist/checkpoint --runs $(SUITES:%=runs/specialist/%)
 
-study-credit: $(STAMP)  ## compare the credit modes on tag and ListWorld, into docs/credit_study.md (over an hour on two cores)
+study-credit: $(STAMP)  ## compare the credit modes on tag and ListWorld, into docs/credit_study.md (an hour on two cores)
 	$(BIN)/python recipes/study_credit.py
 
 check: $(STAMP)  ## lint, types and the fast tests (under three minutes)
