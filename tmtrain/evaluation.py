@@ -39,16 +39,8 @@ def evaluate_checkpoint(checkpoint: Path, problems: Sequence[Problem], recipe: R
     file = directory.with_name("held_out.jsonl")
     file.write_text("".join(json.dumps(p.to_json(), ensure_ascii=False) + "\n" for p in problems), encoding="utf-8")
     words = [sys.executable, "-m", "tmtrain.cli", "eval", str(checkpoint), "--problems", str(file), "-o", str(directory)]
-    words += [
-        "--style",
-        recipe.style,
-        "--oracles",
-        recipe.setting.oracles,
-        "--max-tokens",
-        str(tokens),
-        "--temperature",
-        str(recipe.eval_temperature),
-    ]
+    words += ["--style", recipe.style, "--oracles", recipe.setting.oracles]
+    words += ["--max-tokens", str(tokens), "--temperature", str(recipe.eval_temperature)]
     words += ["--batch-size", str(recipe.eval_batch_size), "--concurrency", str(4 * recipe.eval_batch_size)]
     words += ["--thinking", recipe.thinking] if recipe.thinking != "template" else []
     words += ["--trust-remote-code"] * recipe.trust_remote_code + ["--resume"] * recipe.resume

@@ -149,7 +149,8 @@ def _decoding(trainer: Any, max_tokens: int, temperature: float, seed: int) -> I
     """Has the trainer's generation decode at a temperature for a while, 0 being greedy, at most so many tokens a reply."""
     import torch
 
-    with torch.random.fork_rng():
+    device = trainer.accelerator.device
+    with torch.random.fork_rng([device] if device.type == "cuda" else []):  # left to itself it would touch every GPU of the machine
         torch.manual_seed(seed)
         if trainer.use_vllm:
             engine = trainer.vllm_generation

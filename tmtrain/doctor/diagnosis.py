@@ -85,7 +85,7 @@ def _batches(plan: Plan) -> Iterator[Finding]:
     rows = config.per_device_train_batch_size * processes
     update = rows * config.gradient_accumulation_steps
     if not isinstance(plan.recipe, GRPORecipe):
-        tokens = getattr(plan.recipe, "bucket_tokens", 0)
+        tokens = plan.recipe.bucket_tokens
         what = f"buckets of at most {tokens:,} tokens" if tokens else "rows"
         each = config.per_device_train_batch_size
         yield Finding(Level.YES, "batch", f"{update} {what} an update: {each} on each of {processes} processes")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from envs.environment import Setting
 from envs.problem import Problem
 from eval.backends.chat import Chat
-from tmtrain.data import demonstrations, expert_length
+from tmtrain.data import demonstrations_by_turns, expert_length
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ def measure(chat: Chat, problems: Sequence[Problem], settings: Sequence[Setting]
     Raises:
         ValueError: Where its replies are not scored as right once they are tokenized.
     """
-    lengths = [expert_length(chat, p, settings[i % len(settings)]) for i, p in enumerate(problems)]
+    lengths = [expert_length(chat, problem, setting) for problem, setting in zip(problems, cycle(settings))]
     return Measured(
         Spread.of([n.prompt for n in lengths]),
         Spread.of([n.reply for n in lengths]),
@@ -82,7 +83,5 @@ def stand_in_tokenizer(problems: Sequence[Problem], settings: Sequence[Setting])
     from tmtrain.tiny import piece_tokenizer
 
     cut = pre_tokenizers.Split(Regex(_PIECES), "isolated")
-    texts = {
-        m["content"] for i, p in enumerate(problems) for row in demonstrations(p, settings[i % len(settings)]) for m in row["messages"]
-    }
+    texts = {m["content"] for row in demonstrations_by_turns(problems, settings) for m in row["messages"]}
     return piece_tokenizer(sorted({piece for text in texts for piece, _ in cut.pre_tokenize_str(text)}), cut)
