@@ -10,6 +10,7 @@ Every line of the table counts what was tried; the first thing that is lost, dou
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import random
@@ -23,6 +24,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import redirect_stderr
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -256,7 +258,7 @@ def faulty_server(number: int, seed: int, folder: Path) -> str:
 
     openai._base_client.INITIAL_RETRY_DELAY, openai._base_client.MAX_RETRY_DELAY = 0.01, 0.05
     rng = random.Random(seed)
-    chosen = list(islice(draw("tag", make_params("tag", {}), seed=1, split="soak", unique=True), max(20, number // 6)))
+    chosen = list(islice(draw("tag", make_params("tag", {}), seed=1, split="soak", unique=True), max(20, number // 2)))  # each is asked twice on average
     starts = [load_env("tag").start(p, Setting("compact")) for p in chosen]
     experts = {e.messages[0]["content"]: e.expert() for e in starts}
     faults = [error_answer(s) for s in (408, 429, 500, 502, 503)] + [CUT, GARBAGE]
@@ -274,7 +276,8 @@ def faulty_server(number: int, seed: int, folder: Path) -> str:
         while True:
             runs += 1
             policy = load_policy("m", Sampling(), Options(base_url=server.url, retries=2, timeout=1.0))
-            evaluate(policy, Evaluation(chosen, "soak", Setting("compact"), concurrency=16), folder, resume=runs > 1, progress=False)
+            with redirect_stderr(io.StringIO()):  # its notes, a line for each run
+                evaluate(policy, Evaluation(chosen, "soak", Setting("compact"), concurrency=16), folder, resume=runs > 1, progress=False)
             records = read_records(folder)
             done = [r for r in records if r.verdict.ending is not Ending.INFRASTRUCTURE_ERROR]
             assert all(r.verdict.success for r in done), "a fault was scored"

@@ -32,10 +32,8 @@ def evaluate_checkpoint(checkpoint: Path, problems: Sequence[Problem], recipe: R
     """
     if not is_main_process():
         return {}
-    tokens = recipe.eval_max_tokens
-    if tokens is None:
-        chat = Chat(load_tokenizer(checkpoint, trust_remote_code=recipe.trust_remote_code), name=str(checkpoint))
-        tokens = expert_lengths(chat, problems, recipe.setting).reply * 3 // 2
+    chat = Chat(load_tokenizer(checkpoint, trust_remote_code=recipe.trust_remote_code), name=str(checkpoint))
+    tokens = most_reply_tokens(recipe, chat, problems)
     file = directory.with_name("held_out.jsonl")
     file.write_text("".join(json.dumps(p.to_json(), ensure_ascii=False) + "\n" for p in problems), encoding="utf-8")
     words = [sys.executable, "-m", "tmtrain.cli", "eval", str(checkpoint), "--problems", str(file), "-o", str(directory)]
@@ -49,6 +47,11 @@ def evaluate_checkpoint(checkpoint: Path, problems: Sequence[Problem], recipe: R
     if subprocess.run(words, env=environment, stdout=subprocess.DEVNULL, check=False).returncode:
         raise ValueError(f"the evaluation of {checkpoint} failed, for the reason above; the checkpoint itself is whole")
     return read_runs([directory])[0].summary
+
+
+def most_reply_tokens(recipe: Recipe, chat: Chat, problems: Sequence[Problem]) -> int:
+    """How long a reply may become in evaluation: half as long again as the expert's longest, where the recipe does not say."""
+    return recipe.eval_max_tokens or expert_lengths(chat, problems, recipe.setting).reply * 3 // 2
 
 
 def before_and_after(before: Path, after: Path) -> str:

@@ -13,6 +13,7 @@ from envs.registry import load_env
 from eval.backends.tokens import stop_ids
 from tmtrain.combinations import Settings, check_combinations
 from tmtrain.data import Mixture, data_record, expert_lengths, prompt_row
+from tmtrain.evaluation import most_reply_tokens
 from tmtrain.launch import check_processes, is_main_process, launched_sharding
 from tmtrain.models import load_for_training, new_adapter
 from tmtrain.provenance import read_training_record, write_training_record
@@ -32,12 +33,19 @@ def draw_problems(recipe: GRPORecipe, config: GRPOConfig, held: Sequence[Problem
     return mixture, list(islice(mixture.problems(frozenset(p.canonical for p in held)), recipe.problems))
 
 
-def check_settings(tokenizer: Any, problems: Sequence[Problem], recipe: GRPORecipe, config: GRPOConfig, options: ModelConfig) -> None:
-    """Refuses what would spoil the run, before anything is trained.
+def check_settings(
+    tokenizer: Any, context: int | None, problems: Sequence[Problem], recipe: GRPORecipe, config: GRPOConfig, options: ModelConfig
+) -> None:
+    """Refuses what would spoil the run, before anything is trained, a warm-up included.
+
+    Args:
+        tokenizer, context: Of the model that is trained; its longest sequence in tokens, None where it sets no bound.
+        problems: What GRPO trains on.
+        recipe, config, options: The run's settings.
 
     Raises:
         ValueError: For settings that do not go together (see `tmtrain.combinations`), and where the expert's reply to a problem would not
-            fit into `max_completion_length`.
+            fit into `max_completion_length`, or prompt and rollout not into the context together.
     """
     if config.max_steps < 1:
         raise ValueError("max_steps: say for how many updates to train; levels and learning rate follow it")
@@ -55,19 +63,13 @@ def check_settings(tokenizer: Any, problems: Sequence[Problem], recipe: GRPOReci
             f"max_completion_length: right {'episodes' if is_multi_turn(problems) else 'replies'} need up to {needed.episode} tokens, so "
             f"{limit} would cut them: raise it or lower the level"
         )
+    if context is not None and needed.prompt + limit > context:
+        raise ValueError(
+            f"max_completion_length: prompts of up to {needed.prompt} tokens and rollouts of {limit} are more than the model's context of "
+            f"{context}: lower it or the level"
+        )
     if is_multi_turn(problems) and needed.reply > recipe.turn_tokens:
         raise ValueError(f"turn_tokens: right replies need up to {needed.reply} tokens, so {recipe.turn_tokens} would cut them: raise it")
-
-
-def check_context(model: Any, tokenizer: Any, problems: Sequence[Problem], recipe: GRPORecipe, config: GRPOConfig) -> None:
-    """Raises ValueError where the longest prompt and rollout do not fit into the model's context together."""
-    context = getattr(model.config, "max_position_embeddings", None)
-    prompt = expert_lengths(recipe.chat(tokenizer, str(recipe.model), multi_turn=is_multi_turn(problems)), problems, recipe.setting).prompt
-    if context is not None and config.max_completion_length is not None and prompt + config.max_completion_length > context:
-        raise ValueError(
-            f"max_completion_length: prompts of up to {prompt} tokens and rollouts of {config.max_completion_length} are more than the "
-            f"model's context of {context}: lower it or the level"
-        )
 
 
 def is_multi_turn(problems: Sequence[Problem]) -> bool:
@@ -97,7 +99,6 @@ def train_grpo(
     from tmtrain.trainer import restore_curriculum
 
     model, tokenizer = load_for_training(str(start), config.seed, options, trust_remote_code=recipe.trust_remote_code)
-    check_context(model, tokenizer, problems, recipe, config)
     trainer = build_grpo_trainer(model, tokenizer, mixture, problems, recipe, config, new_adapter(model, options))
     check_processes(trainer.accelerator)
     if not any(p.requires_grad for p in trainer.model.parameters()):
@@ -137,7 +138,7 @@ def watch(trainer: Any, start: str | Path, recipe: GRPORecipe, held: Sequence[Pr
         recipe,
         chat,
         stops,
-        reply_tokens=recipe.eval_max_tokens or expert_lengths(chat, held, recipe.setting).reply * 3 // 2,
+        reply_tokens=most_reply_tokens(recipe, chat, held),
         context=(config.vllm_max_model_length if config.use_vllm else None) or getattr(model.config, "max_position_embeddings", None),
         start=str(start),
         directory=Path(config.output_dir),

@@ -65,6 +65,18 @@ def new_adapter(model: Any, options: ModelConfig) -> Any:
     return None if getattr(model, "peft_config", None) is not None else get_peft_config(options)
 
 
+def load_config(name: str, *, trust_remote_code: bool = False) -> Any:
+    """The configuration alone of what `load_for_training` loads. Raises ValueError in one line where it cannot be loaded."""
+    if name in FRESH:
+        return FRESH[name][0]().config
+    from transformers import AutoConfig
+
+    try:
+        return AutoConfig.from_pretrained(resolve(name).base, trust_remote_code=trust_remote_code)
+    except (OSError, ValueError, KeyError) as error:
+        raise ValueError(f"cannot load the configuration of {name}: {str(error).strip().splitlines()[0]}") from None
+
+
 def training_tokenizer(name: str, *, trust_remote_code: bool = False) -> Any:
     """The tokenizer alone of what `load_for_training` loads."""
     return FRESH[name][1]() if name in FRESH else load_tokenizer(name, trust_remote_code=trust_remote_code)

@@ -96,8 +96,8 @@ def test_every_small_recipe_in_the_repository_is_valid(name: str, root: Path, mo
     from trl import GRPOConfig, ModelConfig, SFTConfig
 
     from tmtrain.data import held_out
-    from tmtrain.grpo import check_context, check_settings, draw_problems
-    from tmtrain.tiny import tiny_model, tiny_tokenizer
+    from tmtrain.grpo import check_settings, draw_problems
+    from tmtrain.tiny import CONTEXT, tiny_tokenizer
 
     monkeypatch.chdir(root)
     settings = {**read_file(root / name), "use_cpu": True}
@@ -108,8 +108,7 @@ def test_every_small_recipe_in_the_repository_is_valid(name: str, root: Path, mo
     recipe, config, options = make_configs({**settings, "problems": 50}, GRPORecipe, GRPOConfig, ModelConfig)
     held = held_out(recipe.env, recipe.eval_levels, recipe.eval_problems, recipe.eval_seed)
     _, problems = draw_problems(recipe, config, held)
-    check_settings(tiny_tokenizer(), problems, recipe, config, options)
-    check_context(tiny_model(), tiny_tokenizer(), problems, recipe, config)
+    check_settings(tiny_tokenizer(), CONTEXT, problems, recipe, config, options)
     assert recipe.warmup is None or (root / recipe.warmup).is_file()
 
 

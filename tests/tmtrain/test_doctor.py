@@ -21,7 +21,7 @@ from envs.dataset import draw, make_params
 from envs.environment import Setting
 from eval.backends.chat import Chat
 from tmtrain.cli import main
-from tmtrain.doctor.architectures import KNOWN, architecture, load_config
+from tmtrain.doctor.architectures import KNOWN, architecture, find_config
 from tmtrain.doctor.finding import Machine
 from tmtrain.doctor.lengths import measure, stand_in_tokenizer
 from tmtrain.doctor.memory import Sharding, activations, model_states
@@ -138,9 +138,9 @@ def test_planted_mistakes_are_named_with_their_fix(
 
 def test_known_shapes_are_the_published_sizes() -> None:
     """Parameters in billions, as on the model cards; the cards give 0.6 and 1.7 with the embedding counted once."""
-    billions = {name: round(architecture(load_config(name)).parameters / 1e9, 2) for name in ("Qwen/Qwen3-0.6B", "Qwen/Qwen3-8B")}
+    billions = {name: round(architecture(find_config(name)).parameters / 1e9, 2) for name in ("Qwen/Qwen3-0.6B", "Qwen/Qwen3-8B")}
     assert billions == {"Qwen/Qwen3-0.6B": 0.6, "Qwen/Qwen3-8B": 8.19}
-    assert round(architecture(load_config("meta-llama/Llama-3.1-8B-Instruct")).parameters / 1e9, 2) == 8.03
+    assert round(architecture(find_config("meta-llama/Llama-3.1-8B-Instruct")).parameters / 1e9, 2) == 8.03
     assert set(KNOWN) >= {f"Qwen/Qwen3-{n}" for n in ("1.7B", "4B", "14B", "32B")}
 
 
@@ -149,7 +149,7 @@ class Options:
 
 
 def test_model_states_add_up_to_deepspeeds_own_estimates() -> None:
-    arch = architecture(load_config("Qwen/Qwen3-0.6B"))
+    arch = architecture(find_config("Qwen/Qwen3-0.6B"))
     machine = Machine(8)
     *parts, host = model_states(arch, Options, Sharding(zero_stage=2), machine)
     _, expected = stage2.estimate_zero2_model_states_mem_needs(arch.parameters, 8, 1, cpu_offload=False)
@@ -164,7 +164,7 @@ def test_model_states_add_up_to_deepspeeds_own_estimates() -> None:
 
 
 def test_an_adapter_leaves_little_to_learn_and_four_bits_little_to_hold() -> None:
-    arch = architecture(load_config("Qwen/Qwen3-8B"))
+    arch = architecture(find_config("Qwen/Qwen3-8B"))
 
     class Lora(Options):
         use_peft = True

@@ -215,6 +215,7 @@ def test_a_killed_run_resumed_equals_the_uninterrupted_one(root: Path, tmp_path:
     [
         (["--lerning_rate", "1"], "unknown field 'lerning_rate': did you mean 'learning_rate'?"),
         (["--max_completion_length", "20"], "max_completion_length: right replies need up to"),
+        (["--max_completion_length", "8190"], "more than the model's context of 8192"),
         (["--top_p", "0.9"], "rollouts must be drawn from the whole distribution"),
         (["--num_generations", "3"], "num_generations"),
         (["--style", "verbose", "--max_completion_length", "9999"], "style: the warm-up"),

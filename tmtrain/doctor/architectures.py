@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from tmtrain.models import load_config
+
 _QWEN3 = {
     "model_type": "qwen3",
     "vocab_size": 151_936,
@@ -70,17 +72,13 @@ class Architecture:
     context: int
 
 
-def load_config(name: str, *, trust_remote_code: bool = False) -> Any:
+def find_config(name: str, *, trust_remote_code: bool = False) -> Any:
     """The configuration of a folder, of the hub, or of `KNOWN`; None where none of them has it."""
     from transformers import AutoConfig
 
-    from tmtrain.models import FRESH
-
-    if name in FRESH:
-        return FRESH[name][0]().config
     try:
-        return AutoConfig.from_pretrained(name, trust_remote_code=trust_remote_code)
-    except (OSError, ValueError, KeyError):
+        return load_config(name, trust_remote_code=trust_remote_code)
+    except ValueError:
         shape = KNOWN.get(name)
         return AutoConfig.for_model(**shape) if shape else None
 

@@ -9,7 +9,7 @@ from typing import Any
 from eval.backends.chat import Chat
 from tmtrain.combinations import refused
 from tmtrain.data import Mixture, held_out
-from tmtrain.doctor.architectures import Architecture, architecture, load_config
+from tmtrain.doctor.architectures import Architecture, architecture, find_config
 from tmtrain.doctor.finding import Finding, Level
 from tmtrain.doctor.lengths import Measured, measure, stand_in_tokenizer
 from tmtrain.doctor.memory import GIB, Memory, activations, key_values, model_states
@@ -30,7 +30,7 @@ def diagnose(plan: Plan) -> Iterator[Finding]:
     yield from _combinations(plan)
     yield from _launch(plan)
     yield from _batches(plan)
-    config = load_config(plan.model, trust_remote_code=plan.recipe.trust_remote_code)
+    config = find_config(plan.model, trust_remote_code=plan.recipe.trust_remote_code)
     if config is None:
         yield Finding(Level.NOTE, "model", f"{plan.model} is neither here nor on a hub that answers: context and memory are not checked")
     arch = architecture(config) if config is not None else None
