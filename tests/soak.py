@@ -258,7 +258,8 @@ def faulty_server(number: int, seed: int, folder: Path) -> str:
 
     openai._base_client.INITIAL_RETRY_DELAY, openai._base_client.MAX_RETRY_DELAY = 0.01, 0.05
     rng = random.Random(seed)
-    chosen = list(islice(draw("tag", make_params("tag", {}), seed=1, split="soak", unique=True), max(20, number // 2)))  # each is asked twice on average
+    problems = draw("tag", make_params("tag", {}), seed=1, split="soak", unique=True)
+    chosen = list(islice(problems, max(20, number // 2)))  # each is asked twice on average
     starts = [load_env("tag").start(p, Setting("compact")) for p in chosen]
     experts = {e.messages[0]["content"]: e.expert() for e in starts}
     faults = [error_answer(s) for s in (408, 429, 500, 502, 503)] + [CUT, GARBAGE]
