@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from eval.plots import endings_figure, horizon_figure, step_accuracy_figure, tokens_figure
 from eval.records import EpisodeRecord, read_manifest, read_records
-from eval.reference.tmbench import check_comparable, read_table
 from eval.statistics import percent, percent_difference
 from eval.summary import summarise
 
@@ -50,24 +49,10 @@ def read_runs(paths: Sequence[str | Path]) -> list[Run]:
     return runs
 
 
-def published_ranking(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """The runs among the models of the published table, by pass rate: scores as fractions, and whether a row is one of the runs.
-
-    Raises:
-        ValueError: Where a run is not of the whole of the published suite.
-    """
-    keys = ("swa_uniform", "swa_linear", "pass_rate")
-    rows: list[dict[str, Any]] = [{"model": m.name, "own": False, **{key: getattr(m, key) for key in keys}} for m in read_table()]
-    for run in runs:
-        check_comparable(run.name, run.manifest, len({r.problem["id"] for r in run.records}))
-        rows.append({"model": run.name, "own": True, **{key: run.summary[key]["value"] for key in keys}})
-    return sorted(rows, key=lambda row: (row["pass_rate"], row["swa_uniform"]), reverse=True)
-
-
 def write_report(runs: Sequence[Run], directory: str | Path, *, published: Sequence[dict[str, Any]] = ()) -> Path:
     """Writes `report.html` and `plots/*.png` into `directory` and returns the page's path.
 
-    `published` is what `published_ranking` gives, where the page should show it.
+    `published` is what `eval.tmbench.table2.published_ranking` gives, where the page should show it.
     """
     summaries = {run.name: run.summary for run in runs}
     tokens = {run.name: [sum(n) for r in run.records if (n := [t for t in r.completion_tokens if t is not None])] for run in runs}
@@ -85,7 +70,7 @@ def write_page(name: str, directory: Path, figures: Mapping[str, Figure | None],
     """Writes a self-contained page and its figures.
 
     Args:
-        name: Of the page; its template is `eval/NAME.j2`, which is given `images`, the figures as base64 by name, besides `values`.
+        name: Of the page; its template in `eval/templates/` is given `images`, the figures as base64 by name, besides `values`.
         directory: Where it goes; the figures go into `plots/` below.
         figures: Those that are None are left out.
     """
@@ -101,7 +86,11 @@ def write_page(name: str, directory: Path, figures: Mapping[str, Figure | None],
         (directory / "plots" / f"{title}.png").write_bytes(data.getvalue())
         images[title] = base64.b64encode(data.getvalue()).decode()
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("eval", "."), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=jinja2.PackageLoader("eval", "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     environment.filters |= {"percent": percent, "points": percent_difference}
     path = directory / name

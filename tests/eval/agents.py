@@ -9,7 +9,7 @@ from envs.environment import ORACLES, Setting
 from envs.problem import Problem
 from envs.verdict import Ending, Kind, StepVerdict, Verdict
 from eval.episodes import Task, play_all
-from eval.experiment import Experiment
+from eval.oracles.experiment import Experiment
 from eval.policies import scripted_policy
 from eval.records import EpisodeRecord
 

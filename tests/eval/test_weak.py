@@ -10,8 +10,8 @@ from envs.environment import ORACLES, WORLD_STYLES, Setting
 from envs.registry import load_env
 from envs.suites import load_suite
 from envs.verdict import Kind
-from eval.effects import PAIRS, effects
-from eval.oracles import findings
+from eval.oracles.analysis import findings
+from eval.oracles.effects import PAIRS, effects
 from eval.policies import scripted_policy
 from eval.weak import SLIP, WEAKNESSES, WeakPolicy
 from tests.eval.agents import played

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from eval.ablations import KINDS as ABLATIONS
 from eval.policies import scripted_policy
+from eval.tmbench.ablations import KINDS as ABLATIONS
 from tests.commands import check_refused, run
 from tmtrain.cli import main
 from tmtrain.commands.ablate import KINDS

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from envs.environment import ORACLES, WORDINGS, Setting
-from eval.oracles import analyse
+from eval.oracles.analysis import analyse
 from eval.records import read_manifest
 from tests.commands import run
 from tests.eval.agents import invented

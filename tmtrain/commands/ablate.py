@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any
 from tmtrain.commands.eval import add_policy_arguments, check_policy_arguments, concurrency, model_policy, new_directory, prompt_style
 
 if TYPE_CHECKING:
-    from eval.ablations import Ablation, Point
     from eval.episodes import Policy
+    from eval.tmbench.ablations import Ablation, Point
 
 SUMMARY = "run one of the paper's ablations, and draw its figure"
 
@@ -45,8 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from eval.ablations import KINDS as ABLATIONS
     from eval.records import check_free, write_json
+    from eval.tmbench.ablations import KINDS as ABLATIONS
     from tmtrain.commands.output import print_json
 
     check_policy_arguments(args)
@@ -117,8 +117,8 @@ def _result(
     args: argparse.Namespace, ablation: Ablation, points: Sequence[Point], summaries: Sequence[Mapping[str, Any]], directory: Path
 ) -> dict[str, Any]:
     """What `ablation.json` holds."""
-    from eval.ablations import last_correct_steps, point_json, survival
     from eval.records import read_records
+    from eval.tmbench.ablations import last_correct_steps, point_json, survival
 
     rows = [point_json(point, point.folder, summary) for point, summary in zip(points, summaries, strict=True)]
     result = {"kind": args.kind, "policy": args.model, "points": rows}
@@ -144,7 +144,7 @@ def _read(path: str, kind: str) -> dict[str, Any]:
 
 
 def _draw(ablation: Ablation, results: Sequence[Mapping[str, Any]], directory: Path) -> Path:
-    from eval.plots import ablation_figure, unbounded_figure
+    from eval.tmbench.figures import ablation_figure, unbounded_figure
 
     names = [r["policy"] for r in results]
     named = {n if names.count(n) == 1 else f"{n} ({i})": r for i, (n, r) in enumerate(zip(names, results, strict=True), 1)}

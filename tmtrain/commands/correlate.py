@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from eval.correlation import Correlation
+    from eval.tmbench.correlation import Correlation
 
 SUMMARY = "correlate pass rates with established benchmarks"
 
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from eval.correlation import LEAST_MODELS, correlate, mean_scores
+    from eval.tmbench.correlation import LEAST_MODELS, correlate, mean_scores
     from tmtrain.commands.output import print_json, print_table
 
     pass_rates, scores = _published(args.models)
@@ -88,15 +88,15 @@ def _row(name: str, found: Correlation) -> Sequence[str]:
 
 def _published(which: str) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
     """Pass rates and benchmark scores of the chosen models of the table."""
-    from eval.reference.tmbench import CORRELATED, read_table
+    from eval.tmbench.table2 import CORRELATED, read_table
 
     rows = [] if which == "none" else [m for m in read_table() if which == "all" or m.name in CORRELATED]
     return {m.name: m.pass_rate for m in rows}, {m.name: dict(m.benchmarks) for m in rows}
 
 
 def _pass_rate(name: str, directory: str) -> float:
-    from eval.reference.tmbench import check_comparable
     from eval.report import read_runs
+    from eval.tmbench.table2 import check_comparable
 
     (found,) = read_runs([directory])
     check_comparable(name, found.manifest, len({r.problem["id"] for r in found.records}))
@@ -105,7 +105,7 @@ def _pass_rate(name: str, directory: str) -> float:
 
 def _add_scores(scores: dict[str, dict[str, float]], given: Sequence[str]) -> list[dict[str, str]]:
     """Puts what the result files hold into `scores`; what was taken from where."""
-    from eval.harness import read_scores
+    from eval.tmbench.harness import read_scores
 
     read = []
     for name, path in _pairs(given, "--scores"):
@@ -127,8 +127,8 @@ def _pairs(given: Sequence[str], flag: str) -> list[tuple[str, str]]:
 
 def _write(result: dict[str, Any], found: dict[str, Correlation], mean: Correlation, directory: Path) -> list[str]:
     """Writes correlation.json and the plots; the plots' paths."""
-    from eval.plots import correlation_figure
     from eval.records import write_json
+    from eval.tmbench.figures import correlation_figure
 
     directory.mkdir(parents=True, exist_ok=True)
     write_json(directory / "correlation.json", result)

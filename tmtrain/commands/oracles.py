@@ -34,9 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from eval.experiment import read_experiments
-    from eval.oracle_report import write_oracle_report
-    from eval.oracles import analyse
+    from eval.oracles.analysis import analyse
+    from eval.oracles.experiment import read_experiments
+    from eval.oracles.report import write_oracle_report
     from tmtrain.commands.output import print_json
 
     if len(args.runs) > 1 and not args.output:

@@ -22,7 +22,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from eval.report import published_ranking, read_runs, write_report
+    from eval.report import read_runs, write_report
+    from eval.tmbench.table2 import published_ranking
     from tmtrain.commands.output import print_json, print_table
 
     if len(args.runs) > 1 and not args.output:

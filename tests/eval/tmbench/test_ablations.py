@@ -14,7 +14,6 @@ from envs.problem import Problem
 from envs.suites import load_suite
 from envs.tag.ablations import difficulty_problems, unbounded_problems
 from envs.verdict import Ending
-from eval.ablations import KINDS, last_correct_steps, survival
 from eval.episodes import Completion, Task, play, play_all
 from eval.policies import scripted_policy
 from eval.records import EpisodeRecord
@@ -22,6 +21,7 @@ from eval.regrade import regrade
 from eval.runs import Evaluation, evaluate
 from eval.statistics import wilson
 from eval.summary import summarise
+from eval.tmbench.ablations import KINDS, last_correct_steps, survival
 
 RATE = 0.01
 

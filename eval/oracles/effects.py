@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from eval.experiment import Experiment, Level, by_problem
+from eval.oracles.experiment import Experiment, Level, by_problem
 from eval.statistics import CONFIDENCE, Rate, mean_interval
 
 #: The pairs of settings that differ in one oracle alone. History pruning needs the state, so it is never alone.

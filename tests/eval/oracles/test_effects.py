@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy.stats import ttest_1samp
 
 from envs.environment import ORACLES, Setting
-from eval.effects import PAIRS, averaged, differences, effects, level_out, simultaneous
-from eval.experiment import Experiment, Level
+from eval.oracles.effects import PAIRS, averaged, differences, effects, level_out, simultaneous
+from eval.oracles.experiment import Experiment, Level
 from eval.statistics import mean_interval
 from tests.eval.agents import invented, record
 

@@ -6,12 +6,13 @@ The paper speaks of 36 models; its table prints 35. MMLU-Pro, which its figure 2
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from envs.suites import load_suite, problems_hash
+from eval.report import Run
 
 SUITE = "tmbench-v1"
 #: The benchmarks of the table, by the keys that `correlate` uses.
@@ -53,8 +54,22 @@ class PublishedModel:
 
 def read_table() -> list[PublishedModel]:
     """The rows, in the table's order."""
-    with Path(__file__).with_name("tmbench_table2.csv").open(encoding="utf-8", newline="") as file:
+    with Path(__file__).with_name("table2.csv").open(encoding="utf-8", newline="") as file:
         return [_row(row) for row in csv.DictReader(file)]
+
+
+def published_ranking(runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """The runs among the models of the published table, by pass rate: scores as fractions, and whether a row is one of the runs.
+
+    Raises:
+        ValueError: Where a run is not of the whole of the published suite.
+    """
+    keys = ("swa_uniform", "swa_linear", "pass_rate")
+    rows: list[dict[str, Any]] = [{"model": m.name, "own": False, **{key: getattr(m, key) for key in keys}} for m in read_table()]
+    for run in runs:
+        check_comparable(run.name, run.manifest, len({r.problem["id"] for r in run.records}))
+        rows.append({"model": run.name, "own": True, **{key: run.summary[key]["value"] for key in keys}})
+    return sorted(rows, key=lambda row: (row["pass_rate"], row["swa_uniform"]), reverse=True)
 
 
 def check_comparable(name: str, manifest: Mapping[str, Any], problems: int) -> None:

@@ -1,4 +1,4 @@
-"""The HTML page about an oracle experiment and its figures, from what `eval.oracles.analyse` gives."""
+"""The HTML page about an oracle experiment and its figures, from what `eval.oracles.analysis.analyse` gives."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from envs.environment import ORACLES
-from eval.effects import PAIRS, SKILLS
-from eval.horizons import shown
+from eval.oracles.effects import PAIRS, SKILLS
+from eval.oracles.horizons import shown
 from eval.plots import COLOURS, finish, new_figure
 from eval.report import write_page
 

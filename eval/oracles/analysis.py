@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from envs.verdict import Kind
-from eval.effects import SKILLS, TARGET, TARGETS, averaged, effects, judged, level_out
-from eval.experiment import Experiment, Level, levels
-from eval.horizons import even_odds, independence, step_accuracy, success_rate
+from eval.oracles.effects import SKILLS, TARGET, TARGETS, averaged, effects, judged, level_out
+from eval.oracles.experiment import Experiment, Level, levels
+from eval.oracles.horizons import even_odds, independence, step_accuracy, success_rate
+from eval.oracles.wordings import wordings
 from eval.records import EpisodeRecord
 from eval.statistics import CONFIDENCE, Rate, bootstrap, mean_interval, percent_difference
-from eval.wordings import wordings
 
 
 def analyse(experiments: Sequence[Experiment], targets: Mapping[str, float] | None = None) -> dict[str, Any]:

@@ -9,8 +9,8 @@ import pytest
 from scipy.optimize import minimize
 
 from envs.suites import load_suite
-from eval.horizons import _RIDGE, even_odds, independence, shown, step_accuracy, success_rate
-from eval.oracles import _paths
+from eval.oracles.analysis import _paths
+from eval.oracles.horizons import _RIDGE, even_odds, independence, shown, step_accuracy, success_rate
 from tests.eval.agents import played, record
 
 HORIZONS = (2, 4, 8, 16, 32)

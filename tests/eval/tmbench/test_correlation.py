@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from eval.correlation import correlate, mean_scores
-from eval.harness import read_scores
-from eval.plots import correlation_figure
-from eval.reference.tmbench import CORRELATED, read_table
 from eval.runs import Evaluation, evaluate
+from eval.tmbench.correlation import correlate, mean_scores
+from eval.tmbench.figures import correlation_figure
+from eval.tmbench.harness import read_scores
+from eval.tmbench.table2 import CORRELATED, read_table
 from tests.commands import check_refused, run
 from tmtrain.cli import main
 

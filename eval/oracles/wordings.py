@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from envs.environment import WORDINGS
-from eval.effects import judged, simultaneous
-from eval.experiment import Experiment
-from eval.horizons import success_rate
+from eval.oracles.effects import judged, simultaneous
+from eval.oracles.experiment import Experiment
+from eval.oracles.horizons import success_rate
 from eval.statistics import mean_interval
 
 

@@ -9,9 +9,9 @@ import pytest
 from envs.environment import ORACLES, Setting
 from envs.suites import load_suite
 from envs.verdict import Ending, Verdict
-from eval.experiment import MOST_LEVELS, levels, read_experiments
-from eval.oracle_report import write_oracle_report
-from eval.oracles import analyse
+from eval.oracles.analysis import analyse
+from eval.oracles.experiment import MOST_LEVELS, levels, read_experiments
+from eval.oracles.report import write_oracle_report
 from eval.policies import scripted_policy
 from eval.records import EpisodeRecord
 from eval.runs import Evaluation, evaluate_all

@@ -1,0 +1,1 @@
+"""The analysis of LUMINA: what each oracle changes, over models, worlds, horizons and wordings."""

@@ -1,1 +1,0 @@
-"""Published scores, as data."""
