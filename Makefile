@@ -70,7 +70,7 @@ bench: $(VLLM_STAMP) smollm2  ## costs against size and against peers, which are
 	$(PIP_INSTALL) -e '.[bench]'
 	$(BIN)/python -m tests.bench
 
-soak: $(STAMP)  ## a million spoiled replies, kills, faults and full disks (half an hour)
+soak: $(STAMP)  ## a million spoiled replies, kills, faults and full disks (ten minutes)
 	$(BIN)/python -m tests.soak
 
 clean:  ## remove the virtual environment and caches

@@ -1,4 +1,4 @@
-"""`make soak`: what users' machines do to a run, many times over at random: about half an hour on two cores.
+"""`make soak`: what users' machines do to a run, many times over at random: about ten minutes.
 
   python -m tests.soak                 all of it
   python -m tests.soak --scale 0.01    a hundredth, to try it
