@@ -15,9 +15,11 @@ CPU_CONFIG := $(if $(filter 1,$(CORES)),cpu,ddp_cpu)
 
 setup: $(STAMP)  ## create the virtual environment with the exact tested versions
 
+# DeepSpeed's package has no pyproject.toml, so building it needs wheel beforehand.
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tmtrain needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
 	$(PYTHON) -m venv $(VENV)
+	$(PIP_INSTALL) wheel
 	$(PIP_INSTALL) -e '.[dev]'
 	touch $(STAMP)
 
