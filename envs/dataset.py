@@ -29,7 +29,7 @@ def make_params(env_name: str, values: Mapping[str, Any]) -> Any:
             raise ValueError(f"{env_name} has no parameter {key!r}: {nearest(key, sorted(fields))}")
         kind: Any = type(fields[key].default)
         try:
-            given[key] = _to_bool(value) if kind is bool else kind(value)
+            given[key] = _converted(value, kind)
         except (TypeError, ValueError):
             raise ValueError(f"{env_name}'s {key} must be of type {kind.__name__}, not {value!r}") from None
     return make(**given)
@@ -76,8 +76,11 @@ def parse_problem(data: Mapping[str, Any]) -> Problem:
     """
     if not isinstance(data, Mapping) or "env" not in data:
         raise ValueError('a problem is a JSON object with "env" and its payload')
+    for key in ("env", "id", "split"):
+        if not isinstance(data.get(key, ""), str):
+            raise ValueError(f"{key!r} must be text, not {data[key]!r}")
     payload = {k: v for k, v in data.items() if k not in RESERVED}
-    problem = load_env(data["env"]).problem(payload, split=str(data.get("split", "")), id=data.get("id"))
+    problem = load_env(data["env"]).problem(payload, split=data.get("split", ""), id=data.get("id"))
     for key in ("canonical", "horizon"):
         computed = getattr(problem, key)
         if data.get(key, computed) != computed:
@@ -127,10 +130,17 @@ def to_lines(problems: Iterable[Problem]) -> Iterator[str]:
         yield json.dumps(problem.to_json(), ensure_ascii=False) + "\n"
 
 
-def _to_bool(value: Any) -> bool:
-    words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-    if isinstance(value, bool):
-        return value
-    if str(value).lower() not in words:
+def _converted(value: Any, kind: Any) -> Any:
+    """A value as one of another kind. Raises TypeError or ValueError where something would be lost, as by int(2.5) or float(True)."""
+    if kind is bool:
+        if str(value).lower() not in _TRUTH:
+            raise ValueError(value)
+        return _TRUTH[str(value).lower()]
+    if kind in (int, float, str) and (isinstance(value, bool) or not isinstance(value, (int, float, str))):
+        raise TypeError(value)
+    if kind is int and isinstance(value, float) and not value.is_integer():
         raise ValueError(value)
-    return words[str(value).lower()]
+    return kind(value)
+
+
+_TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}

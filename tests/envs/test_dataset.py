@@ -8,10 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from envs.dataset import draw, make_params, parse_problem, read_problems, to_lines
 from envs.problem import Problem
+from envs.registry import env_names
 
+WHOLE = [p.to_json() for env in env_names() for p in itertools.islice(draw(env, make_params(env, {}), seed=1, split="fuzz"), 2)]
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 300) | st.floats(allow_nan=False) | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3),
+    max_leaves=6,
+)
 LINE = {"env": "tag", "rules": {"A": "B", "B": "A"}, "init": "AB"}
 
 
@@ -65,12 +74,51 @@ def test_parameters_from_a_command_line() -> None:
         ({"max_step": 3}, "tag has no parameter 'max_step': did you mean 'max_steps'?"),
         ({"m": "two"}, "tag's m must be of type int, not 'two'"),
         ({"m": None}, "tag's m must be of type int, not None"),
+        ({"max_steps": 2.5}, "tag's max_steps must be of type int, not 2.5"),
+        ({"max_steps": True}, "tag's max_steps must be of type int, not True"),
+        ({"alphabet": ["A", "B"]}, "tag's alphabet must be of type str, not ['A', 'B']"),
     ],
 )
 def test_bad_parameters_are_refused(values: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError) as raised:
         make_params("tag", values)
     assert str(raised.value) == message
+
+
+@pytest.mark.parametrize(
+    ("env", "values"),
+    [
+        ("gridworld", {"size": 0}),
+        ("gridworld", {"density": 1.5}),
+        ("gridworld", {"min_distance": -1}),
+        ("gridworld", {"min_distance": 3, "max_distance": 2}),
+        ("listworld", {"pops": -1}),
+        ("listworld", {"values": 0}),
+        ("treeworld", {"nodes": 0}),
+        ("treeworld", {"arity": 0}),
+    ],
+)
+def test_parameters_out_of_range_are_named_with_their_value(env: str, values: dict[str, Any]) -> None:
+    name, value = list(values.items())[-1]
+    with pytest.raises(ValueError, match=rf"^{name}={value} "):
+        make_params(env, values)
+
+
+@given(data=st.data())
+@settings(max_examples=300, deadline=None)
+def test_a_spoiled_problem_is_read_or_refused_in_one_line(data: st.DataObject) -> None:
+    """Fields replaced by any JSON value, taken out or added: nothing but a ValueError of one line."""
+    line = dict(data.draw(st.sampled_from(WHOLE)))
+    for _ in range(data.draw(st.integers(1, 3))):
+        field = data.draw(st.sampled_from([*line, "budget", "extra"]))
+        if data.draw(st.booleans()):
+            line[field] = data.draw(JSON)
+        else:
+            line.pop(field, None)
+    try:
+        assert parse_problem(line).env == line["env"]
+    except ValueError as error:
+        assert str(error) and "\n" not in str(error)
 
 
 def test_files_round_trip(tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
 """The episode that all worlds share, on a third-party world that is registered by entry point."""
 
 import random
+from dataclasses import dataclass
 from importlib.metadata import EntryPoint
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -59,11 +61,16 @@ class CountdownGame(Game[int]):
         return f"It is {state}."
 
 
+@dataclass(frozen=True)
+class CountdownParams(BudgetParams):
+    even: bool = False
+
+
 class Countdown(World):
     name = "countdown"
     version = 1
     summary = "count down"
-    params = BudgetParams
+    params = CountdownParams
     signatures = (Signature("take", "takes", (Parameter("count", int, "1 or 2"),)),)
     rules = "Take until nothing is left."
     example = {"start": 2}
@@ -72,15 +79,15 @@ class Countdown(World):
         check_fields(fields, ("start",))
         return CountdownGame(fields["start"])
 
-    def draw(self, params: BudgetParams, rng: random.Random) -> dict[str, Any]:
-        return {"start": rng.randint(0, 9)}
+    def draw(self, params: CountdownParams, rng: random.Random) -> dict[str, Any]:
+        return {"start": rng.randrange(0, 10, 1 + params.even)}
 
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch: pytest.MonkeyPatch):
     """The world above, as an installed package would register it."""
-    entry = EntryPoint("countdown", f"{__name__}:Countdown", "tmtrain.envs")
-    monkeypatch.setattr(registry, "entry_points", lambda group: [entry] if group == "tmtrain.envs" else [])
+    entries = [EntryPoint(name, f"{__name__}:{made}", "tmtrain.envs") for name, made in (("countdown", "Countdown"), ("gone", "Gone"))]
+    monkeypatch.setattr(registry, "entry_points", lambda group: entries if group == "tmtrain.envs" else [])
     registry._locations.cache_clear()
     registry.load_env.cache_clear()
     yield
@@ -105,8 +112,30 @@ def play(episode: WorldEpisode, *calls: str) -> WorldEpisode:
     return episode
 
 
+def test_a_knob_may_be_a_truth_value() -> None:
+    for said in ("yes", True, "1"):
+        drawn = islice(draw("countdown", make_params("countdown", {"even": said}), seed=0, split="t"), 20)
+        assert all(p.payload["start"] % 2 == 0 for p in drawn)
+    assert make_params("countdown", {"even": "no"}) == CountdownParams()
+    with pytest.raises(ValueError, match="countdown's even must be of type bool, not 'maybe'"):
+        make_params("countdown", {"even": "maybe"})
+
+
+def test_a_world_whose_optimal_action_does_nothing_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CountdownGame, "act", lambda self, state, action: Outcome(state))
+    with pytest.raises(RuntimeError, match=r"CountdownGame: take\(2\) is called optimal in 4, but changes nothing"):
+        load_env("countdown").problem({"start": 4})
+
+
+def test_unknown_oracles_are_named() -> None:
+    with pytest.raises(ValueError, match=r"unknown oracle 'stat' in 'plan\+stat'"):
+        Setting.parse("plan+stat")
+
+
 def test_a_third_party_world_is_listed_drawn_and_played() -> None:
     assert "countdown" in registry.env_names()
+    with pytest.raises(ValueError, match=r"'gone' is registered as .*:Gone', which cannot be imported"):
+        load_env("gone")
     problem = next(draw("countdown", make_params("countdown", {}), seed=0, split="t"))
     assert problem.payload == {"start": stream("countdown", 1, "t", 0, 0).randint(0, 9)}
     assert play(start(5), *["take(2)", "take(1)", "take(2)", "done()"]).success

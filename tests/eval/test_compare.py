@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import binom
 
 from envs.environment import Setting
+from envs.registry import load_env
 from envs.suites import load_suite
 from eval.compare import compare_runs
 from eval.policies import scripted_policy
@@ -77,6 +78,12 @@ def test_only_problems_of_both_runs_count(tmp_path: Path) -> None:
     assert (found.pairs, found.left_out) == (20, 80)
     with pytest.raises(ValueError, match="no scored episode in common"):
         compare_runs(*two(run(tmp_path / "c", "expert", PROBLEMS[:2]), run(tmp_path / "d", "expert", PROBLEMS[2:4])))
+
+
+def test_different_problems_of_one_id_are_not_compared(tmp_path: Path) -> None:
+    renamed = [load_env("tag").problem(p.payload, id=q.id) for p, q in zip(PROBLEMS[3:6], PROBLEMS[:3], strict=True)]
+    with pytest.raises(ValueError, match="a and b hold different problems under the id"):
+        compare_runs(*two(run(tmp_path / "a", "expert", PROBLEMS[:3]), run(tmp_path / "b", "expert", renamed)))
 
 
 def test_several_samples_of_a_problem_are_no_independent_pairs(tmp_path: Path) -> None:

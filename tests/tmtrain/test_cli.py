@@ -122,6 +122,16 @@ def test_regrading_says_which_verdicts_changed(tmp_path: Path, capsys: pytest.Ca
     assert run(capsys, "score", str(directory))["changed"] == [f"{record['problem']['id']}/0"]
 
 
+def test_regrading_keeps_what_the_replies_do_not_show(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An episode that got no answer stays one, whatever the verifier makes of its replies."""
+    run(capsys, "eval", "expert", "--suite", "tmbench-v1", "--limit", "3", "-o", str(tmp_path / "all"))
+    few = (tmp_path / "all" / "samples.jsonl").read_text().splitlines()[:2]
+    (tmp_path / "all" / "samples.jsonl").write_text("\n".join(few) + "\n")
+    run(capsys, "eval", f"replay:{tmp_path / 'all'}", "--suite", "tmbench-v1", "--limit", "3", "-o", str(tmp_path / "replayed"))
+    again = run(capsys, "score", str(tmp_path / "replayed"))
+    assert again["changed"] == [] and again["endings"]["infrastructure_error"] == 1 and again["success_rate"]["n"] == 2
+
+
 def test_the_list_of_environments(capsys: pytest.CaptureFixture[str]) -> None:
     listed = run(capsys, "envs")
     tag = next(e for e in listed["envs"] if e["name"] == "tag")
