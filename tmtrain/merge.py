@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from eval.backends.folder import resolve
-from tmtrain.models import load_tokenizer
+from eval.backends.pretrained import load_base, load_tokenizer
 from tmtrain.provenance import read_training_record, write_training_record
 
 
@@ -21,13 +21,9 @@ def merge(adapter: str, output: Path, *, trust_remote_code: bool = False) -> Non
     if output.exists():
         raise ValueError(f"{output} exists: choose another folder with -o")
     from peft import PeftModel
-    from transformers import AutoModelForCausalLM
 
-    tokenizer = load_tokenizer(source.tokenizer, trust_remote_code=trust_remote_code)
-    try:
-        base = AutoModelForCausalLM.from_pretrained(source.base, trust_remote_code=trust_remote_code, use_safetensors=True)
-    except (OSError, ValueError, KeyError) as error:
-        raise ValueError(f"cannot load the base {source.base}: {str(error).strip().splitlines()[0]}") from None
+    tokenizer = load_tokenizer(source, trust_remote_code=trust_remote_code)
+    base = load_base(source, trust_remote_code=trust_remote_code)
     model = PeftModel.from_pretrained(base, source.adapter).merge_and_unload()
     model.save_pretrained(output)
     tokenizer.save_pretrained(output)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eval.backends.folder import resolve
+from eval.backends.pretrained import load_base, load_config, load_tokenizer
 from tmtrain.specialist import specialist_model, specialist_tokenizer
 from tmtrain.tiny import tiny_model, tiny_tokenizer
 
@@ -36,20 +36,16 @@ def load_for_training(name: str, seed: int, options: ModelConfig, *, trust_remot
     if name in FRESH:
         make_model, make_tokenizer = FRESH[name]
         return make_model(seed), make_tokenizer()
-    from transformers import AutoModelForCausalLM
     from trl import get_quantization_config
 
     source = resolve(name)
-    tokenizer = load_tokenizer(source.tokenizer, trust_remote_code=trust_remote_code)
-    loading: dict[str, Any] = {"trust_remote_code": trust_remote_code, "use_safetensors": True, "dtype": options.dtype}
+    tokenizer = load_tokenizer(source, trust_remote_code=trust_remote_code)
+    loading: dict[str, Any] = {"trust_remote_code": trust_remote_code, "dtype": options.dtype}
     if options.attn_implementation:
         loading["attn_implementation"] = options.attn_implementation
     if (quantization := get_quantization_config(options)) is not None:
         loading["quantization_config"] = quantization
-    try:
-        model: Any = AutoModelForCausalLM.from_pretrained(source.base, **loading)
-    except (OSError, ValueError, KeyError, ImportError) as error:
-        raise ValueError(f"cannot load the model {name!r}: {str(error).strip().splitlines()[0]}") from None
+    model = load_base(source, **loading)
     check_tokenizer(tokenizer, model, name)
     if source.adapter:
         from peft import PeftModel
@@ -65,31 +61,14 @@ def new_adapter(model: Any, options: ModelConfig) -> Any:
     return None if getattr(model, "peft_config", None) is not None else get_peft_config(options)
 
 
-def load_config(name: str, *, trust_remote_code: bool = False) -> Any:
-    """The configuration alone of what `load_for_training` loads. Raises ValueError in one line where it cannot be loaded."""
-    if name in FRESH:
-        return FRESH[name][0]().config
-    from transformers import AutoConfig
-
-    try:
-        return AutoConfig.from_pretrained(resolve(name).base, trust_remote_code=trust_remote_code)
-    except (OSError, ValueError, KeyError) as error:
-        raise ValueError(f"cannot load the configuration of {name}: {str(error).strip().splitlines()[0]}") from None
+def training_config(name: str, *, trust_remote_code: bool = False) -> Any:
+    """The configuration alone of what `load_for_training` loads."""
+    return FRESH[name][0]().config if name in FRESH else load_config(resolve(name), trust_remote_code=trust_remote_code)
 
 
 def training_tokenizer(name: str, *, trust_remote_code: bool = False) -> Any:
     """The tokenizer alone of what `load_for_training` loads."""
-    return FRESH[name][1]() if name in FRESH else load_tokenizer(name, trust_remote_code=trust_remote_code)
-
-
-def load_tokenizer(name: str | Path, *, trust_remote_code: bool = False) -> Any:
-    """The tokenizer of a checkpoint folder or a model of the hub. Raises ValueError in one line where it cannot be loaded."""
-    from transformers import AutoTokenizer
-
-    try:
-        return AutoTokenizer.from_pretrained(name, trust_remote_code=trust_remote_code)
-    except (OSError, ValueError, KeyError) as error:
-        raise ValueError(f"cannot load the tokenizer of {name}: {str(error).strip().splitlines()[0]}") from None
+    return FRESH[name][1]() if name in FRESH else load_tokenizer(resolve(name), trust_remote_code=trust_remote_code)
 
 
 def check_tokenizer(tokenizer: Any, model: Any, name: str) -> None:

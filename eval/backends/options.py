@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from eval.backends.chat import Chat
 from eval.backends.folder import Model
+from eval.backends.pretrained import load_tokenizer
 
 BACKENDS = ("auto", "vllm", "openai", "transformers")
 
@@ -50,23 +50,5 @@ class Options:
 
 def load_chat(model: Model, options: Options) -> Chat:
     """The tokenizer of a model and its template."""
-    from transformers import AutoTokenizer
-
-    with one_line(f"cannot load the tokenizer of {model.name}"):
-        tokenizer = AutoTokenizer.from_pretrained(model.tokenizer, trust_remote_code=options.trust_remote_code)
+    tokenizer = load_tokenizer(model, trust_remote_code=options.trust_remote_code)
     return Chat(tokenizer, name=model.name, thinking=options.thinking, earlier_thinking=options.earlier_thinking)
-
-
-class one_line:
-    """Turns what loaders raise into a ValueError of one line that begins with `what`."""
-
-    def __init__(self, what: str) -> None:
-        self._what = what
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, (OSError, ValueError, KeyError, RuntimeError, TypeError, ImportError)):
-            lines = str(error).strip().splitlines() or [type(error).__name__]
-            raise ValueError(f"{self._what}: {lines[0]}") from None

@@ -7,7 +7,8 @@ from typing import Any
 
 from eval.backends.chat import Chat
 from eval.backends.folder import Model
-from eval.backends.options import Options, load_chat, one_line
+from eval.backends.options import Options, load_chat
+from eval.backends.pretrained import load_base, load_config, one_line
 from eval.backends.sampling import Sampling
 from eval.backends.tokens import TokenPolicy, stop_ids, yarn_parameters
 from eval.batching import Batcher
@@ -100,14 +101,12 @@ def check_yarn(model: Any, name: str) -> None:
 def load_transformers(model: Model, sampling: Sampling, options: Options) -> TransformersPolicy:
     """The policy that runs a model on transformers. Raises ValueError, in one line, where it cannot be loaded as asked."""
     import torch
-    from transformers import AutoConfig, AutoModelForCausalLM
 
     if options.tensor_parallel != 1:
         raise ValueError("tensor_parallel is for vLLM: choose --backend vllm or leave it out")
     chat = load_chat(model, options)
     trust = {"trust_remote_code": options.trust_remote_code}
-    with one_line(f"cannot load {model.base!r} as a model"):
-        config = AutoConfig.from_pretrained(model.base, **trust)
+    config = load_config(model, **trust)
     if options.yarn is not None:
         for key, value in yarn_parameters(config, options.yarn, model.name).items():
             setattr(config, key, value)
@@ -116,8 +115,7 @@ def load_transformers(model: Model, sampling: Sampling, options: Options) -> Tra
         if options.context > longest:
             raise ValueError(f"{model.name} reads {longest} tokens at most, so a context of {options.context} is not in force: see --yarn")
         config.max_position_embeddings = options.context
-    with one_line(f"cannot load {model.base!r} as a model"):
-        loaded: Any = AutoModelForCausalLM.from_pretrained(model.base, config=config, use_safetensors=True, dtype="auto", **trust)
+    loaded = load_base(model, config=config, dtype="auto", **trust)
     if model.adapter is not None:
         from peft import PeftModel
 

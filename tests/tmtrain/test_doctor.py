@@ -210,11 +210,12 @@ def test_the_real_tokenizer_counts_alike(root: Path) -> None:
     folder = root / "runs" / "smollm2"
     if not folder.is_dir():
         pytest.skip("make smollm2 builds it")
-    from tmtrain.models import load_tokenizer
+    from eval.backends.folder import resolve
+    from eval.backends.pretrained import load_tokenizer
 
     problems = [p for _, p in zip(range(20), draw("tag", make_params("tag", {}), seed=0, split="x"), strict=False)]
     setting = Setting("verbose")
-    real = measure(Chat(load_tokenizer(folder), name="smollm2"), problems, [setting])
+    real = measure(Chat(load_tokenizer(resolve(str(folder))), name="smollm2"), problems, [setting])
     guess = measure(Chat(stand_in_tokenizer(problems, [setting]), name="stand-in"), problems, [setting], estimated=True)
     assert 0.85 < guess.reply.p50 / real.reply.p50 < 1.2 and 0.85 < guess.prompt.p50 / real.prompt.p50 < 1.2
 

@@ -12,6 +12,7 @@ Exit code 1 where anything is a no, 2 where the recipe cannot be read.
 from __future__ import annotations
 
 import argparse
+import os
 
 SUMMARY = "look a recipe over before it is run"
 
@@ -29,6 +30,7 @@ def run(args: argparse.Namespace) -> int:
     from dataclasses import replace
     from pathlib import Path
 
+    os.environ.setdefault("DS_ACCELERATOR", "cpu")  # DeepSpeed looks for one when it is imported, and warns where there is none
     from tmtrain.commands.output import print_json
     from tmtrain.config import read_file
     from tmtrain.doctor.diagnosis import diagnose

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tmtrain.models import load_config
+from tmtrain.models import training_config
 
 _QWEN3 = {
     "model_type": "qwen3",
@@ -77,7 +77,7 @@ def find_config(name: str, *, trust_remote_code: bool = False) -> Any:
     from transformers import AutoConfig
 
     try:
-        return load_config(name, trust_remote_code=trust_remote_code)
+        return training_config(name, trust_remote_code=trust_remote_code)
     except ValueError:
         shape = KNOWN.get(name)
         return AutoConfig.for_model(**shape) if shape else None
