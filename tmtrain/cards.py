@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eval.backends.folder import resolve, weights_hash
+from eval.backends.folder import resolve, title, weights_hash
 from eval.plots import step_accuracy_figure
 from eval.report import Run, read_runs
 from eval.statistics import percent
@@ -51,7 +51,7 @@ def write_card(checkpoint: str | Path, runs: Sequence[str | Path], *, base_model
     own = [run for run in read if run.manifest["policy"].get("weights") == weights_hash(str(folder))]
     if not own:
         raise ValueError(f"none of the runs is of the weights in {checkpoint}: evaluate it first (tmtrain eval {checkpoint} …)")
-    name = folder.parent.name if folder.name == "checkpoint" else folder.name
+    name = title(str(folder.resolve()))
     record = read_training_record(folder)
     scores = entries(own)
     base, warnings = _base_model(base_model, record, model.base if model.adapter else None)

@@ -70,6 +70,14 @@ def resolve(name: str) -> Model:
     return Model(name, base, name)
 
 
+def title(name: str) -> str:
+    """What people call a model: its hub id, or its folder's name, which for `…/checkpoint` is that of the run that it came from."""
+    path = Path(name)
+    if path.name == "checkpoint" and path.parent.name:
+        return path.parent.name
+    return path.name if name.count("/") > 1 else name
+
+
 def weights_hash(path: str) -> str | None:
     """Identity of a folder's weights: the hash over its safetensors files, or None where `path` is no such folder."""
     files = sorted(Path(path).glob("*.safetensors"))

@@ -13,6 +13,7 @@ import numpy as np
 
 from envs.environment import ORACLES, WORDINGS
 from envs.registry import load_env
+from eval.backends.folder import title
 from eval.records import MANIFEST, EpisodeRecord, read_manifest, read_records
 
 #: Into so many levels a world's problems are cut at most.
@@ -128,8 +129,7 @@ def _of_all_settings(folder: Path) -> Path:
 
 
 def _model(policy: Mapping[str, Any]) -> str:
-    name = str(policy.get("model") or policy.get("policy"))
-    return Path(name).name if name.count("/") > 1 else name
+    return title(str(policy.get("model") or policy.get("policy")))
 
 
 def _experiment(name: str, model: str, identity: str, wording: str, runs: Sequence[tuple[Path, Mapping[str, Any]]]) -> Experiment:

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from eval.backends.folder import resolve, weights_hash
+from eval.backends.folder import resolve, title, weights_hash
 from tmtrain.tiny import tiny_model, tiny_tokenizer
 
 
@@ -89,3 +89,18 @@ def test_adapters_whose_base_is_not_there(model: Path, tmp_path: Path) -> None:
     assert "cut short" in refused(lora)
     (lora / "adapter_model.safetensors").unlink()
     assert "no weights" in refused(lora)
+
+
+@pytest.mark.parametrize(
+    ("name", "called"),
+    [
+        ("Qwen/Qwen3-8B", "Qwen/Qwen3-8B"),
+        ("runs/mine", "runs/mine"),
+        ("/data/models/mine", "mine"),
+        ("runs/demo/checkpoint", "demo"),
+        ("checkpoint", "checkpoint"),
+        ("weak:forgets", "weak:forgets"),
+    ],
+)
+def test_a_model_is_called_by_its_folder_or_its_run(name: str, called: str) -> None:
+    assert title(name) == called
