@@ -102,17 +102,21 @@ def read_problems(path: str | Path) -> list[Problem]:
         whole = json.loads(text)
     except json.JSONDecodeError:
         whole = None
+    except RecursionError:
+        raise ValueError(f"{path} is nested too deeply to hold problems") from None
     if whole is not None:
         items = list(enumerate(whole if isinstance(whole, list) else [whole], 1))
     else:
         items = []
-        for number, line in enumerate(text.splitlines(), 1):
+        for number, line in enumerate(text.split("\n"), 1):
             if not line.strip():
                 continue
             try:
                 items.append((number, json.loads(line)))
             except json.JSONDecodeError as error:
                 raise ValueError(f"{path}, line {number}: not JSON ({error.msg})") from None
+            except RecursionError:
+                raise ValueError(f"{path}, line {number}: nested too deeply") from None
     problems = []
     for number, item in items:
         try:

@@ -18,6 +18,7 @@ def blank_thinking(text: str) -> str:
     everything before it goes.
     """
     kept: list[str] = []
+    before = 0  # so much at the beginning goes
     shown = 0  # where the text that is not thinking goes on
     opened: int | None = None
     for tag in _TAG.finditer(text):
@@ -26,7 +27,7 @@ def blank_thinking(text: str) -> str:
                 opened = tag.start()
             continue
         if opened is None:
-            kept = [" " * tag.end()]
+            kept, before = [], tag.end()
         else:
             kept += [text[shown:opened], " " * (tag.end() - opened)]
         shown, opened = tag.end(), None
@@ -34,4 +35,4 @@ def blank_thinking(text: str) -> str:
         kept.append(text[shown:])
     else:
         kept += [text[shown:opened], " " * (len(text) - opened)]
-    return "".join(kept)
+    return "".join([" " * before, *kept])

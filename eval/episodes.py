@@ -113,8 +113,9 @@ async def play(task: Task, setting: Setting, policy: Policy, seed: int = 0, toke
             break
         completion_tokens.append(completion.completion_tokens)
         spent = token_limit is not None and _spent(completion_tokens, policy) >= token_limit
-        episode.reply(completion.text, truncated=completion.truncated or spent)
-        answer: Message = {"role": "assistant", "content": completion.text}
+        text = _storable(completion.text)
+        episode.reply(text, truncated=completion.truncated or spent)
+        answer: Message = {"role": "assistant", "content": text}
         transcript.append(answer)
         seen = [*context, answer]
         prompt_tokens.append(completion.prompt_tokens)
@@ -157,6 +158,11 @@ async def play_all(
                 group.create_task(worker())
     except ExceptionGroup as errors:
         raise errors.exceptions[0] from None
+
+
+def _storable(text: str) -> str:
+    """`text` with � for each half of a surrogate pair, as a server's JSON may hold where an emoji was cut: no file could take it."""
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _common(before: Sequence[Message], after: Sequence[Message]) -> int:

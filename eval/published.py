@@ -39,13 +39,31 @@ def read_published(path: str | Path) -> list[Answer]:
         data: Any = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"cannot read {path}: {error}") from None
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"{path} is not JSON: {error}") from None
-    if not isinstance(data, dict) or not isinstance(data.get("samples"), list) or "max_step" not in data:
+    if not is_published(data):
         raise ValueError(f'{path} is no published result file: it needs "samples" and "max_step"')
-    if not data["samples"]:
+    problems = published_problems(data, path)
+    if not problems:
         raise ValueError(f"{path} holds no samples")
     answers = []
+    for problem, sample in zip(problems, data["samples"], strict=True):
+        if "ans" not in sample:
+            raise ValueError(f"{path}: sample {problem.id!r} has no answer 'ans': these are problems, not results")
+        # An API that refused or failed is stored as null by some runners: that is no answer, not a crash.
+        reply = sample["ans"] if isinstance(sample["ans"], str) else ""
+        answers.append(Answer(problem, reply, sample.get("num_token") or None))
+    return answers
+
+
+def is_published(data: Any) -> bool:
+    """Whether a JSON value is laid out as the published benchmark's files are."""
+    return isinstance(data, dict) and isinstance(data.get("samples"), list) and "max_step" in data
+
+
+def published_problems(data: dict[str, Any], path: str | Path) -> list[Problem]:
+    """The problems of such a value, which was read from `path`. Raises ValueError where a sample is none."""
+    problems = []
     for number, sample in enumerate(data["samples"]):
         if not isinstance(sample, dict):
             raise ValueError(f"{path}: sample {number} is no object")
@@ -53,10 +71,5 @@ def read_published(path: str | Path) -> list[Answer]:
             system = from_published(sample, data["max_step"])
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
-        if "ans" not in sample:
-            raise ValueError(f"{path}: sample {sample.get('id', number)!r} has no answer 'ans': these are problems, not results")
-        problem = load_env("tag").problem(system.to_payload(), id=sample.get("id"))
-        # An API that refused or failed is stored as null by some runners: that is no answer, not a crash.
-        reply = sample["ans"] if isinstance(sample["ans"], str) else ""
-        answers.append(Answer(problem, reply, sample.get("num_token") or None))
-    return answers
+        problems.append(load_env("tag").problem(system.to_payload(), id=sample.get("id")))
+    return problems

@@ -151,9 +151,13 @@ def read_records(path: str | Path) -> list[EpisodeRecord]:
 def read_manifest(path: str | Path) -> dict[str, Any]:
     """The manifest of a run directory. Raises ValueError where it is none."""
     try:
-        return json.loads((Path(path) / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, json.JSONDecodeError) as error:
+        manifest = json.loads((Path(path) / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
         raise ValueError(f"{path} is no run directory: cannot read its {MANIFEST} ({error})") from None
+    for key in ("policy", "suite", "setting"):
+        if not isinstance(manifest, dict) or not isinstance(manifest.get(key), dict):
+            raise ValueError(f"{path} is no run directory: its {MANIFEST} does not say the {key}")
+    return manifest
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -32,20 +32,21 @@ class Run:
 
 
 def read_runs(paths: Sequence[str | Path]) -> list[Run]:
-    """Reads run directories; each is called by its folder's name, with its parent's where two are alike.
+    """Reads run directories; each is called by its folder's name, with as many of those above as tell it from the others.
 
     Raises:
-        ValueError: Where one is no run directory or holds no finished episode.
+        ValueError: Where one is no run directory, holds no finished episode, or is named twice.
     """
     folders = [Path(p).resolve() for p in paths]
-    short = [f.name for f in folders]
+    if len(set(folders)) < len(folders):
+        raise ValueError(f"{next(p for p, f in zip(paths, folders, strict=True) if folders.count(f) > 1)} is named twice")
     runs = []
     for path, folder in zip(paths, folders, strict=True):
         records = read_records(path)
         if not records:
             raise ValueError(f"{path} holds no finished episode yet")
-        name = folder.name if short.count(folder.name) == 1 else f"{folder.parent.name}/{folder.name}"
-        runs.append(Run(name, read_manifest(path), records, summarise(records)))
+        length = next(n for n in range(1, len(folder.parts) + 1) if sum(f.parts[-n:] == folder.parts[-n:] for f in folders) == 1)
+        runs.append(Run("/".join(folder.parts[-length:]), read_manifest(path), records, summarise(records)))
     return runs
 
 

@@ -9,6 +9,7 @@ import platform
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -54,7 +55,10 @@ class Evaluation:
     token_limit: int | None = None
 
     def __post_init__(self) -> None:
-        """Raises ValueError where an environment does not take the setting, before anything is written or paid for."""
+        """Raises ValueError where two problems have one id, under which records are kept, or an environment does not take the setting:
+        before anything is written or paid for."""
+        if (double := next((i for i, count in Counter(p.id for p in self.problems).items() if count > 1), None)) is not None:
+            raise ValueError(f"{self.source} holds several problems with the id {double!r}: give each an id of its own, or leave 'id' out")
         for problem in {p.env: p for p in self.problems}.values():
             load_env(problem.env).start(problem, self.setting)
 

@@ -29,7 +29,7 @@ def main(argv: Sequence[str], default: Path = DEFAULT) -> None:
     from tmtrain.data import held_out
     from tmtrain.evaluation import before_and_after
     from tmtrain.grpo import check_settings, draw_problems, train_grpo
-    from tmtrain.models import training_config, training_tokenizer
+    from tmtrain.models import check_tokenizer, training_config, training_tokenizer
     from tmtrain.recipe import GRPORecipe, SFTRecipe
     from tmtrain.sft import train_sft
 
@@ -50,6 +50,7 @@ def main(argv: Sequence[str], default: Path = DEFAULT) -> None:
     mixture, problems = draw_problems(recipe, config, held)
     first = warmup[0] if warmup else recipe
     tokenizer = training_tokenizer(first.model, trust_remote_code=first.trust_remote_code)
+    check_tokenizer(tokenizer, first.model)
     context = getattr(training_config(first.model, trust_remote_code=first.trust_remote_code), "max_position_embeddings", None)
     check_settings(tokenizer, context, problems, recipe, config, options)
 

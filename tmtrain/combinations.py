@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 
 #: Losses of TRL that are sums over tokens, so that each token may have an advantage of its own.
 STEP_LOSSES = ("grpo", "dapo", "bnpo", "dr_grpo")
+#: Of `generation_kwargs`: what would change the distribution that tokens are drawn from.
+SAMPLING_KEYS = frozenset(
+    "do_sample temperature top_p top_k min_p typical_p repetition_penalty presence_penalty frequency_penalty no_repeat_ngram_size "
+    "num_beams logit_bias bad_words bad_words_ids".split()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +118,11 @@ _GRPO = (
         "top_p, top_k, min_p",
         lambda s: bool(s.config.top_p < 1 or s.config.top_k > 0 or s.config.min_p),
         "rollouts must be drawn from the whole distribution, or the gradient is biased: leave them off",
+    ),
+    Combination(
+        "repetition_penalty, generation_kwargs",
+        lambda s: s.config.repetition_penalty != 1 or bool(SAMPLING_KEYS & (s.config.generation_kwargs or {}).keys()),
+        "they change what rollouts, and evaluation while training, are drawn from: leave them off; the temperature is 'temperature'",
     ),
     Combination(
         "reward_weights",

@@ -38,7 +38,10 @@ def read_settings(argv: Sequence[str], default_file: Path) -> dict[str, Any]:
         if not equals:
             text = arguments.pop(0) if arguments and not arguments[0].startswith("--") else "true"
         given[field.replace("-", "_")] = _yaml(text, flag)
-    file = Path(given.pop("config", default_file))
+    file = given.pop("config", default_file)
+    if not isinstance(file, (str, Path)):
+        raise ValueError(f"--config needs a recipe file, such as --config {default_file}")
+    file = Path(file)
     return {**machine_settings(), **_merged(read_file(file), given)}
 
 
@@ -60,9 +63,14 @@ def _read_file(file: Path, above: tuple[Path, ...]) -> dict[str, Any]:
         raise ValueError(f"cannot read the recipe {file}: {error}") from None
     if not isinstance(settings, dict):
         raise ValueError(f"the recipe {file} must hold one field a line, such as 'learning_rate: 1e-4'")
+    if strange := [key for key in settings if not isinstance(key, str)]:
+        raise ValueError(f"the recipe {file} has a field {strange[0]!r}, which is no name")
     included = settings.pop("include", None) or []
+    included = [included] if isinstance(included, str) else included
+    if not isinstance(included, list) or not all(isinstance(other, str) for other in included):
+        raise ValueError(f"the recipe {file}: include names a file or a list of files, not {included!r}")
     base: dict[str, Any] = {}
-    for other in [included] if isinstance(included, str) else included:
+    for other in included:
         base = _merged(base, _read_file(file.parent / other, (*above, file)))
     return _merged(base, settings)
 

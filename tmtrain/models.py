@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from trl import ModelConfig
 
 
+#: Tokens for padding that some vocabularies hold and their tokenizers do not name: Llama 3.1's.
+PADS = ("<|finetune_right_pad_id|>",)
 #: Models that are built here, freshly initialised: what makes the model, from a seed, and its tokenizer.
 FRESH = {"tiny": (tiny_model, tiny_tokenizer), "specialist": (specialist_model, specialist_tokenizer)}
 
@@ -39,14 +41,15 @@ def load_for_training(name: str, seed: int, options: ModelConfig, *, trust_remot
     from trl import get_quantization_config
 
     source = resolve(name)
-    tokenizer = load_tokenizer(source, trust_remote_code=trust_remote_code)
+    tokenizer = training_tokenizer(name, trust_remote_code=trust_remote_code)
+    check_tokenizer(tokenizer, name)  # before minutes go into the weights
     loading: dict[str, Any] = {"trust_remote_code": trust_remote_code, "dtype": options.dtype}
     if options.attn_implementation:
         loading["attn_implementation"] = options.attn_implementation
     if (quantization := get_quantization_config(options)) is not None:
         loading["quantization_config"] = quantization
     model = load_base(source, **loading)
-    check_tokenizer(tokenizer, model, name)
+    check_terminator(tokenizer, model.generation_config, name)
     if source.adapter:
         from peft import PeftModel
 
@@ -67,16 +70,21 @@ def training_config(name: str, *, trust_remote_code: bool = False) -> Any:
 
 
 def training_tokenizer(name: str, *, trust_remote_code: bool = False) -> Any:
-    """The tokenizer alone of what `load_for_training` loads."""
-    return FRESH[name][1]() if name in FRESH else load_tokenizer(resolve(name), trust_remote_code=trust_remote_code)
+    """The tokenizer alone of what `load_for_training` loads; where it names no pad token, with the one that its vocabulary keeps for it."""
+    if name in FRESH:
+        return FRESH[name][1]()
+    tokenizer = load_tokenizer(resolve(name), trust_remote_code=trust_remote_code)
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = next((token for token in PADS if token in tokenizer.get_vocab()), None)
+    return tokenizer
 
 
-def check_tokenizer(tokenizer: Any, model: Any, name: str) -> None:
+def check_tokenizer(tokenizer: Any, name: str) -> None:
     """Refuses tokenizers whose silent defaults spoil training.
 
     Raises:
-        ValueError: Without a chat template, a terminator or a pad token; where pad and terminator are one token (then the terminator is
-            masked and never learned); or where the terminator is not among the model's own, so generation would run past it.
+        ValueError: Without a chat template, a terminator or a pad token; or where pad and terminator are one token (then the terminator
+            is masked and never learned).
     """
     if not tokenizer.chat_template:
         raise ValueError(f"{name} has no chat template: set tokenizer.chat_template and save it with the model")
@@ -86,7 +94,12 @@ def check_tokenizer(tokenizer: Any, model: Any, name: str) -> None:
         raise ValueError(f"{name} has no pad_token: set it to a token that is not the eos_token and save the tokenizer")
     if tokenizer.pad_token_id == tokenizer.eos_token_id:
         raise ValueError(f"{name} pads with its eos_token, so ending a reply would never be learned: set another pad_token")
-    configured = getattr(model.generation_config, "eos_token_id", None)
+
+
+def check_terminator(tokenizer: Any, config: Any, name: str) -> None:
+    """Raises ValueError where the tokenizer's terminator is not among those of a generation config (or a model's), so generation would run
+    past it."""
+    configured = getattr(config, "eos_token_id", None)
     ends = configured if isinstance(configured, list) else [configured]
     if configured is not None and tokenizer.eos_token_id not in ends:
         raise ValueError(

@@ -27,6 +27,11 @@ class GapCollator:
             raise ValueError(f"the largest gap must be at least 1, not {most}")
         self._collator, self._most, self._rng = collator, most, rng
 
+    def skip(self, rows: int) -> None:
+        """Draws what it would have drawn for so many rows: a resumed run's batches begin behind them."""
+        for _ in range(rows):
+            self._gap()
+
     def __call__(self, rows: Sequence[Any]) -> dict[str, Any]:
         import torch
 
@@ -35,5 +40,8 @@ class GapCollator:
         positions = torch.arange(trained.size(1)).repeat(trained.size(0), 1)
         for row in range(trained.size(0)):
             start = int(trained[row].int().argmax())
-            positions[row, start:] += self._rng.choice((0, self._rng.randint(1, self._most)))
+            positions[row, start:] += self._gap()
         return {**batch, "position_ids": positions}
+
+    def _gap(self) -> int:
+        return self._rng.choice((0, self._rng.randint(1, self._most)))

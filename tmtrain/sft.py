@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from envs.problem import Problem, stream
-from tmtrain.buckets import put_into_buckets
+from tmtrain.buckets import Buckets, put_into_buckets
 from tmtrain.combinations import Settings, check_combinations
 from tmtrain.data import Mixture, data_record, demonstrations_by_turns
 from tmtrain.launch import check_processes, is_main_process, launched_sharding
@@ -45,13 +45,17 @@ def train_sft(recipe: SFTRecipe, config: SFTConfig, options: ModelConfig, held: 
     config.train_sampling_strategy = "sequential"  # drawn at random already, and the stages' order is a curriculum
     adapter = new_adapter(model, options)
     trainer = build_sft_trainer(model, tokenizer, rows, config, adapter, whole_logits=recipe.whole_logits)
+    gaps = None
     if recipe.position_gap:
         rng = stream("positions", config.seed, os.environ.get("RANK", "0"))
-        trainer.data_collator = GapCollator(trainer.data_collator, recipe.position_gap, rng)
+        trainer.data_collator = gaps = GapCollator(trainer.data_collator, recipe.position_gap, rng)
     if recipe.bucket_tokens:
         put_into_buckets(trainer, recipe.bucket_tokens, stream("buckets", config.seed))
     check_processes(trainer.accelerator)
-    trainer.train(resume_from_checkpoint=last_checkpoint(config.output_dir) if recipe.resume else None)
+    begun = last_checkpoint(config.output_dir) if recipe.resume else None
+    if gaps is not None and begun is not None:
+        gaps.skip(rows_before(trainer, begun))
+    trainer.train(resume_from_checkpoint=begun)
     trainer.save_model(str(checkpoint))
     if is_main_process():
         names = ("learning_rate", "max_steps", "num_train_epochs", "per_device_train_batch_size", "seed")
@@ -108,6 +112,21 @@ def _whole_logits_trainer() -> type[SFTTrainer]:
             return Trainer.compute_loss(self, model, {**inputs, "use_cache": False}, return_outputs, num_items_in_batch)
 
     return WholeLogitsTrainer
+
+
+def rows_before(trainer: Any, checkpoint: str) -> int:
+    """How many rows this process had in its batches before a training checkpoint was saved, the dataset being gone through in order."""
+    from transformers import TrainerState
+
+    steps = TrainerState.load_from_json(str(Path(checkpoint) / "trainer_state.json")).global_step
+    data, each, accelerator = trainer.train_dataset, trainer.args.per_device_train_batch_size, trainer.accelerator
+    an_epoch = len(trainer.get_train_dataloader())
+    rows = 0
+    for batch in range(steps * trainer.args.gradient_accumulation_steps):
+        first = (batch % an_epoch * accelerator.num_processes + accelerator.process_index) * each
+        items = [i % len(data) for i in range(first, first + each)]  # the last batches are filled up from the beginning
+        rows += sum(len(data[i]) for i in items) if isinstance(data, Buckets) else len(items)
+    return rows
 
 
 def last_checkpoint(output_dir: str | None) -> str | None:

@@ -10,13 +10,14 @@ import math
 from typing import TYPE_CHECKING
 
 from envs.tag.prompt import PLACES, SUBSCRIPTS, SUPERSCRIPTS
+from envs.tag.published import ALPHABETS
 from tmtrain.tiny import CHARACTERS, CONTEXT, SPECIAL, piece_tokenizer, small_model
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 
 #: The symbols of the four published alphabets.
-SYMBOLS = "ABCDE" + "αβγδε" + "12345" + "@#$%&"
+SYMBOLS = "".join(ALPHABETS[name] for name in ("tmbench-v1", "tmbench-v1-greek", "tmbench-v1-number", "tmbench-v1-special"))
 #: The longest word of their rules.
 NUMBERS = 5
 _RAISED, _LOWERED = (str.maketrans("0123456789", digits) for digits in (SUPERSCRIPTS, SUBSCRIPTS))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,10 @@ from accelerate.utils import gather_object
 from transformers import TrainerCallback
 from trl import GRPOTrainer
 
+from envs.verdict import Verdict
 from tmtrain import completions, credit
 from tmtrain.curriculum import Curriculum, CurriculumSampler
-from tmtrain.rewards import VerdictRewards
+from tmtrain.rewards import PARTS, VerdictRewards
 from tmtrain.rollout import WorldRollouts
 
 CURRICULUM = "curriculum.json"
@@ -74,12 +75,14 @@ class VerdictTrainer(GRPOTrainer):
         self.rows = inputs
         output = super()._generate_and_score_completions(inputs)
         mode = "train" if self.model.training else "eval"
+        verdicts = [r.verdict for r in self._rollouts.latest] if self._rollouts is not None else [v for v, _, _ in self._checker.latest]
         if self._rollouts is not None:
             for name, value in self._rollouts.metrics().items():
                 self._metrics[mode][name].append(self._mean_everywhere(value))
         group = self.num_generations if self.model.training else self.num_generations_eval
+        self._silence_equal_groups(verdicts, output["advantages"], group)
         if self.curriculum is not None and mode == "train":
-            self._observe(self.curriculum, group)
+            self._observe(self.curriculum, verdicts, group)
         steps = self._credited_steps() if self._estimate is not None or self.log_completions else []
         if self._estimate is not None:
             self._credit_steps(steps, output, mode, group)
@@ -117,9 +120,20 @@ class VerdictTrainer(GRPOTrainer):
         share = (by_token != 0).sum().item() / max(1, output["completion_mask"].sum().item())
         self._metrics[mode]["credit/nonzero_tokens"].append(self._mean_everywhere(share))
 
-    def _observe(self, curriculum: Curriculum, group: int) -> None:
+    def _silence_equal_groups(self, verdicts: Sequence[Verdict], advantages: torch.Tensor, group: int) -> None:
+        """Makes the advantages of groups that are all alike exactly zero: TRL divides the rounding of r - mean by 1e-4 there, and an update
+        of nothing else would be a step of full size."""
+        weighed = [part for part, weight in zip(PARTS.values(), self.args.reward_weights, strict=True) if weight]
+        own = [tuple(part(v) for part in weighed) if v.ending.scored else None for v in verdicts]
+        rewards = gather_object(own)
+        equal = [len(set(rewards[i : i + group])) == 1 for i in range(0, len(rewards), group)]
+        first = self.accelerator.process_index * len(own)
+        for row in range(len(own)):
+            if equal[(first + row) // group]:
+                advantages[row] = 0.0
+
+    def _observe(self, curriculum: Curriculum, verdicts: Sequence[Verdict], group: int) -> None:
         """Tells the curriculum which groups were informative: those whose rollouts differ in success or in their share of right steps."""
-        verdicts = [r.verdict for r in self._rollouts.latest] if self._rollouts else [v for v, _, _ in self._checker.latest]
         own = [(row["level"], (v.success, v.step_accuracy)) for row, v in zip(self.rows, verdicts, strict=True)]
         played = gather_object(own)
         groups = [played[i : i + group] for i in range(0, len(played), group)]

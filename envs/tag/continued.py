@@ -74,9 +74,8 @@ class ContinuedEpisode(Episode):
         later = sorted(i for i in stated if i > self.next_step)
         if self.next_step <= self.trace.horizon:
             return not later
-        for i in range(self.next_step, max(stated, default=0) + 1):
-            if i in stated:
-                self._note(i, Kind.OVERRUN, stated[i])
+        for i in sorted(i for i in stated if i >= self.next_step):
+            self._note(i, Kind.OVERRUN, stated[i])
         return True
 
     def _note(self, index: int, kind: Kind, statement: Statement) -> None:

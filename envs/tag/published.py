@@ -84,7 +84,11 @@ def from_published(sample: dict[str, Any], max_states: int) -> TagSystem:
             raise ValueError(f"sample {sample.get('id', '?')!r} has no {key!r}")
     if not isinstance(max_states, int) or max_states < 1:
         raise ValueError(f"'max_step' must be a whole number of at least 1, not {max_states!r}")
+    if not isinstance(sample.get("id", ""), str):
+        raise ValueError(f"a sample's 'id' must be text, not {sample['id']!r}")
     stated = sample.get("step_results")
+    if stated is not None and not (isinstance(stated, list) and all(isinstance(queue, (list, str)) for queue in stated)):
+        raise ValueError(f"sample {sample.get('id', '?')!r}: its 'step_results' must be a list of queues")
     system = TagSystem.from_payload(
         {"m": sample["delete_count"], "rules": sample["rule"], "init": sample["init_str"], "max_steps": max_states - 1}
     )

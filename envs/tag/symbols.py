@@ -52,8 +52,11 @@ _NAMED = {
 }  # fmt: skip
 _MARK = re.compile(r"<[ /]{0,2}(?:halt|stop|end|eos)[^<>\[\]]{0,40}>|\((?:halt|halted|halts|stop|stopped|end)\)", re.IGNORECASE)
 _NOISE = frozenset(" \t\r\n\f\v,;\"'`*_~|{}()<>$\\-–—·⋅⟨⟩«»")
+#: What stands before and after the word is taken as it comes and never given back, so that the time is linear.
 _EMPTY = re.compile(
-    r"[\W_]*(?:(?:now )?empty(?:[ _](?:queue|word|string))?|∅|nothing|\\emptyset|\\varnothing|ε|λ|\\(?:var)?epsilon|\\lambda)[\W_]*",
+    r"(?:[^\w∅\\]|_|\\(?![a-z]))*+"
+    r"(?:\\?(?:now )?empty(?:[ _](?:queue|word|string))?|∅|\\?nothing|\\emptyset|\\varnothing|ε|λ|\\(?:var)?epsilon|\\lambda)"
+    r"[\W_]*+",
     re.IGNORECASE,
 )
 

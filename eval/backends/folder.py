@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -81,10 +82,14 @@ def title(name: str) -> str:
 def weights_hash(path: str) -> str | None:
     """Identity of a folder's weights: the hash over its safetensors files, or None where `path` is no such folder."""
     files = sorted(Path(path).glob("*.safetensors"))
-    if not files:
-        return None
+    return _hash(tuple((file, file.stat().st_size, file.stat().st_mtime_ns) for file in files)) if files else None
+
+
+@cache
+def _hash(files: tuple[tuple[Path, int, int], ...]) -> str:
+    """The hash over files, which are read again only where their size or time has changed."""
     digest = hashlib.sha256()
-    for file in files:
+    for file, _, _ in files:
         digest.update(file.name.encode())
         with file.open("rb") as stream:
             while block := stream.read(1 << 20):

@@ -67,6 +67,11 @@ class TransformersPolicy(TokenPolicy):
             with torch.random.fork_rng(devices=devices), torch.inference_mode():
                 torch.manual_seed(self.sampling.seed * 1_000_003 + self._calls)
                 out = self.model.generate(input_ids=ids, attention_mask=mask)
+        except torch.OutOfMemoryError as error:
+            raise ValueError(
+                f"the GPU's memory is full with {len(requests)} sequences of up to {ids.size(1)} tokens and their replies: lower "
+                f"--batch-size or --max-tokens, and go on with --resume ({str(error).splitlines()[0]})"
+            ) from None
         finally:
             self.model.train(was_training)
             self.model.generation_config = own_config
@@ -128,5 +133,6 @@ def load_transformers(model: Model, sampling: Sampling, options: Options) -> Tra
         loaded = adapted.get_base_model()  # with the adapter in its layers; the wrapper has a generation config of its own
     if options.yarn is not None:
         check_yarn(loaded, model.name)
-    loaded.to("cuda" if torch.cuda.is_available() else "cpu")
+    with one_line(f"cannot move {model.name} to the GPU"):
+        loaded.to("cuda" if torch.cuda.is_available() else "cpu")
     return TransformersPolicy(loaded, chat, sampling, source=model, batch_size=options.batch_size)

@@ -14,8 +14,8 @@ from envs.tag.published import ALPHABETS, ROMAN, published
 from eval.records import EpisodeRecord
 from eval.statistics import wilson
 
-_NAMED = {"roman": ROMAN, "number": "12345", "greek": "αβγδε", "special": "@#$%&"}
 _BASE = next(iter(ALPHABETS))
+_NAMED = {name.removeprefix(f"{_BASE}-") if name != _BASE else "roman": symbols for name, symbols in ALPHABETS.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import numpy as np
 
 from eval.statistics import Rate, bootstrap
 
-#: The benchmarks whose mean the paper calls reasoning score (figure 5).
+#: The benchmarks of the published table, whose mean the paper calls reasoning score (figure 5).
 MEAN_OF = ("aime2024", "math500", "gpqa_diamond")
 #: Fewer models say nothing: two points always lie on a line.
 LEAST_MODELS = 3

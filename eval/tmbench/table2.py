@@ -13,10 +13,9 @@ from typing import Any
 
 from envs.suites import load_suite, problems_hash
 from eval.report import Run
+from eval.tmbench.correlation import MEAN_OF
 
 SUITE = "tmbench-v1"
-#: The benchmarks of the table, by the keys that `correlate` uses.
-BENCHMARKS = ("aime2024", "math500", "gpqa_diamond")
 #: The 12 models of the paper's figures 2 and 5 (section 4.3).
 CORRELATED = (
     "Gemini-2.5-Pro",
@@ -41,7 +40,7 @@ class PublishedModel:
     Attributes:
         name, group: The model, and the heading under which it stands.
         swa_uniform, swa_linear, pass_rate: Its scores on the suite.
-        benchmarks: Its scores on the benchmarks that the table marks with asterisks, by their names in `BENCHMARKS`.
+        benchmarks: Its scores on the benchmarks that the table marks with asterisks, by their names in `MEAN_OF`.
     """
 
     name: str
@@ -90,5 +89,5 @@ def _row(row: Mapping[str, str]) -> PublishedModel:
     def fraction(key: str) -> float:
         return float(row[key]) / 100
 
-    benchmarks = {name: fraction(name) for name in BENCHMARKS}
+    benchmarks = {name: fraction(name) for name in MEAN_OF}
     return PublishedModel(row["model"], row["group"], fraction("swa_uniform"), fraction("swa_linear"), fraction("pass_rate"), benchmarks)

@@ -42,7 +42,7 @@ def test_a_better_policy_is_better_with_an_interval_off_zero(tmp_path: Path) -> 
 
 
 def test_each_horizon_with_enough_pairs_is_compared_by_itself(tmp_path: Path) -> None:
-    problems = [*PROBLEMS[:30], *(p for p in PROBLEMS if p.horizon < 30)]
+    problems = [*PROBLEMS[:30], *(p for p in PROBLEMS[30:] if p.horizon < 30)]
     found = compare_runs(*two(run(tmp_path / "a", "noisy:0.1", problems), run(tmp_path / "b", "expert", problems)))
     (level,) = found.by_horizon
     assert level["horizon"] == 30 and level["pairs"] >= 20 and level["success_rate"]["b"] == 1.0

@@ -6,6 +6,7 @@ import asyncio
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from eval.batching import Batcher
 from eval.episodes import Completion, InfrastructureError, OverlongPrompt, Task, play, play_all
 from eval.policies import ScriptedPolicy, scripted_policy
 from eval.published import read_published
-from eval.records import read_manifest
+from eval.records import RunDirectory, read_manifest, read_records
 from eval.runs import Evaluation, evaluate, evaluate_all
 
 PROBLEMS = load_suite("tmbench-v1").problems()
@@ -109,6 +110,27 @@ def test_infrastructure_errors_are_named_and_unscored() -> None:
     record = asyncio.run(play(Task(PROBLEMS[0]), Setting(), Failing(InfrastructureError("no answer from the server"))))
     assert record.verdict.ending is Ending.INFRASTRUCTURE_ERROR and not record.verdict.ending.scored
     assert record.messages[-1] == {"role": "error", "content": "no answer from the server"}
+
+
+def test_half_an_emoji_is_stored_and_scored(tmp_path: Path) -> None:
+    """A server's JSON may hold one half where a token limit cut; no file could take it as it is."""
+
+    class Cut:
+        name = "cut"
+
+        def session(self, episode: Episode, seed: str) -> Any:
+            class Answers:
+                async def reply(self, messages: list[Message]) -> Completion:
+                    return Completion(f"{episode.expert()} \ud83d", truncated=True)
+
+            return Answers()
+
+    record = asyncio.run(play(Task(PROBLEMS[0]), Setting(), Cut()))
+    run = RunDirectory(tmp_path, {})
+    run.append(record)
+    run.close()
+    assert read_records(tmp_path) == [record] and record.replies[0].endswith(" \ufffd")
+    assert record.verdict.step_accuracy == 1
 
 
 def test_overlong_prompts_are_named_and_scored() -> None:

@@ -79,7 +79,7 @@ def test_a_model_is_loaded_once_for_all_that_is_sampled_alike(
 
 BAD = {
     "an unknown value": (["difficulty", "expert", "--values", "0"], "at least 1"),
-    "a temperature beside its sweep": (["temperature", "expert", "--temperature", "1"], "is what varies"),
+    "a temperature beside its sweep": (["temperature", "m", "--temperature", "1"], "is what varies"),
     "a token limit for a script": (["unbounded", "expert", "--token-limit", "5"], "is for models in the unbounded ablation"),
     "a token limit elsewhere": (["difficulty", "m", "--token-limit", "5"], "is for models in the unbounded ablation"),
     "compact answers that go on": (["unbounded", "expert", "--style", "compact"], "use --style verbose"),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from eval.report import read_runs
 from tests.commands import check_refused, run
 from tmtrain.cli import COMMANDS, main
 
@@ -132,6 +133,33 @@ def test_regrading_keeps_what_the_replies_do_not_show(tmp_path: Path, capsys: py
     assert again["changed"] == [] and again["endings"]["infrastructure_error"] == 1 and again["success_rate"]["n"] == 2
 
 
+def test_problems_with_one_id_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Records are kept by id, so one would be scored in place of the other: the suites of the four alphabets share theirs."""
+    for suite in ("tmbench-v1", "tmbench-v1-greek"):
+        assert main(["generate", suite, "-n", "2", "-o", str(tmp_path / suite)]) == 0
+    both = tmp_path / "both.jsonl"
+    both.write_text((tmp_path / "tmbench-v1").read_text() + (tmp_path / "tmbench-v1-greek").read_text())
+    capsys.readouterr()
+    check_refused(capsys, ["eval", "expert", "--problems", str(both), "-o", str(tmp_path / "run")], "several problems with the id")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_manifest_that_says_too_little_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(capsys, "eval", "expert", "--suite", "tmbench-v1", "--limit", "2", "-o", str(tmp_path / "run"))
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    del manifest["setting"]
+    (tmp_path / "run" / "manifest.json").write_text(json.dumps(manifest))
+    check_refused(capsys, ["score", str(tmp_path / "run")], "does not say the setting")
+
+
+def test_runs_of_one_name_are_told_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runs = [tmp_path / seed / "demo" / "eval" for seed in ("one", "two")]
+    for path in runs:
+        run(capsys, "eval", "expert", "--suite", "tmbench-v1", "--limit", "2", "-o", str(path))
+    assert [r.name for r in read_runs(runs)] == ["one/demo/eval", "two/demo/eval"]
+    check_refused(capsys, ["report", str(runs[0]), str(runs[0]), "-o", str(tmp_path / "r")], "is named twice")
+
+
 def test_the_list_of_environments(capsys: pytest.CaptureFixture[str]) -> None:
     listed = run(capsys, "envs")
     tag = next(e for e in listed["envs"] if e["name"] == "tag")
@@ -167,6 +195,8 @@ BAD = {
     "all oracles in one turn": (["eval", "expert", "--suite", "tmbench-v1", "--oracles", "all"], "no turn to speak in"),
     "wordings of one turn": (["eval", "expert", "--suite", "tmbench-v1", "--wording", "all"], "--wording standard"),
     "wordings of compact prompts": (["eval", "expert", "--suite", "lumina-tiny", "--style", "compact", "--wording", "all"], "for verbose prompts"),
+    "a model's settings for a script": (["eval", "expert", "--suite", "tmbench-v1", "--temperature", "1"], "--temperature is for models, and expert is"),
+    "a frozen suite with a seed": (["generate", "tmbench-v1", "--seed", "3"], "is frozen"),
     "an agent that is none": (["eval", "weak:tired", "--suite", "lumina-tiny"], "there is no agent 'tired'"),
 }  # fmt: skip
 
@@ -192,6 +222,8 @@ def test_bad_input_gets_one_line_and_exit_code_2(
         ('{"env": "tag", "rules": {"A B": []}, "init": []}', "white space"),
         ('{"env": "tag", "rules": {"A": "A"}, "init": "AA", "m": 0}', "'m' must be"),
         ('{"env": "tag", "rules": {"A": "A"}, "init": "AA", "canonical": "0"}', "edited by hand"),
+        ('{"samples": [1, 2], "max_step": 3}', "sample 0 is no object"),
+        ("[" * 200_000, "nested too deeply"),
         ("", "holds no problems"),
     ],
 )
@@ -212,6 +244,10 @@ def test_bad_problem_files_are_named_with_their_line(
         ('{"samples": [{"id": "a", "init_str": "AA", "rule": {"A": "A"}, "delete_count": 2}], "max_step": 3}', "no answer 'ans'"),
         ('{"samples": [{"id": "a", "rule": {"A": "A"}, "delete_count": 2, "ans": ""}], "max_step": 3}', "has no 'init_str'"),
         ('{"samples": [{"id": "a", "init_str": "AA", "rule": {"A": "A"}, "delete_count": 2, "step_results": ["AA", "AB"], "ans": ""}], "max_step": 3}', "not the run"),
+        ('{"samples": [{"id": "a", "init_str": "AA", "rule": {"A": "A"}, "delete_count": 2, "step_results": 5, "ans": ""}], "max_step": 3}', "a list of queues"),
+        ('{"samples": [{"id": [1], "init_str": "AA", "rule": {"A": "A"}, "delete_count": 2, "ans": ""}], "max_step": 3}', "'id' must be text"),
+        ('{"samples": [1, 2], "max_step": 3}', "sample 0 is no object"),
+        ("[" * 200_000, "is not JSON"),
         ("[1]", "no published result file"),
         ("{", "is not JSON"),
     ],

@@ -47,6 +47,9 @@ def test_a_file_states_only_its_difference_to_the_one_it_includes(tmp_path: Path
         ("- a\n- b", "must hold one field a line"),
         ("a: [", "is not YAML"),
         ("include: self.yaml", "includes itself"),
+        ("include: 5", "include names a file or a list of files, not 5"),
+        ("include: [null]", "include names a file or a list of files, not [None]"),
+        ("1: 2", "has a field 1, which is no name"),
     ],
 )
 def test_mistakes_are_named_in_one_line(text: str, message: str, tmp_path: Path) -> None:

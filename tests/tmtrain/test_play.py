@@ -150,4 +150,4 @@ def test_a_problem_of_another_world_is_refused(play, tmp_path: Path) -> None:
     path = tmp_path / "other.json"
     path.write_text('{"env": "listworld", "initial": [], "target": []}')
     assert "holds a problem of listworld" in play("gridworld", None, options=("--problem", str(path)))[2]
-    assert "does not go with --problem" in play("listworld", None, options=("--problem", str(path), "--set", "pops=3"))[2]
+    assert "do not go with --problem" in play("listworld", None, options=("--problem", str(path), "--set", "pops=3"))[2]

@@ -1,18 +1,21 @@
-"""The SFT trainer's loss."""
+"""SFT: the trainer's loss, and going on."""
 
 from __future__ import annotations
 
+import shutil
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytest.importorskip("trl")
 
 from envs.environment import Setting
+from tmtrain.config import make_configs
 from tmtrain.data import Mixture, demonstrations_by_turns
 from tmtrain.recipe import SFTRecipe, Stage
-from tmtrain.sft import build_sft_trainer
+from tmtrain.sft import build_sft_trainer, train_sft
 from tmtrain.tiny import tiny_model, tiny_tokenizer
 
 
@@ -35,6 +38,29 @@ def test_whole_logits_give_the_same_losses_and_weights(tmp_path: Path) -> None:
         weights.append(torch.cat([p.detach().flatten() for p in trainer.model.parameters()]))
     assert len(losses[0]) == 4 and losses[0] == pytest.approx(losses[1], rel=1e-3)
     assert (weights[0] - weights[1]).abs().max() < 1e-4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bucket_tokens", [0, 900])
+def test_a_resumed_run_goes_on_with_the_gaps_that_it_would_have_had(bucket_tokens: int, tmp_path: Path) -> None:
+    from safetensors.torch import load_file
+    from trl import ModelConfig, SFTConfig
+
+    def run(folder: str, resume: bool = False) -> dict[str, Any]:
+        settings = {
+            "output_dir": str(tmp_path / folder), "style": "compact", "eval_levels": [{}], "position_gap": 64, "bucket_tokens": bucket_tokens,
+            "stages": [{"levels": [{"max_steps": 3}], "problems": 96}], "batch_size": 4 if bucket_tokens else 8, "save_strategy": "steps",
+            "save_steps": 4, "learning_rate": 1e-3, "use_cpu": True, "bf16": False, "gradient_checkpointing": False, "report_to": "none",
+            "num_train_epochs": 2, "gradient_accumulation_steps": 2 if bucket_tokens else 1, "resume": resume, "disable_tqdm": True,
+        }  # fmt: skip
+        return load_file(train_sft(*make_configs(settings, SFTRecipe, SFTConfig, ModelConfig), []) / "model.safetensors")
+
+    whole = run("whole")
+    saved = sorted((tmp_path / "whole").glob("checkpoint-*"), key=lambda p: int(p.name.partition("-")[2]))
+    middle = saved[len(saved) // 2]
+    shutil.copytree(middle, tmp_path / "resumed" / middle.name)
+    resumed = run("resumed", resume=True)
+    assert all(whole[name].equal(resumed[name]) for name in whole)
 
 
 @pytest.mark.parametrize("name", ["bucket_tokens", "position_gap", "eval_temperature"])

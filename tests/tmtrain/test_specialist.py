@@ -13,7 +13,7 @@ from envs.dataset import draw, make_params
 from envs.environment import Setting
 from envs.registry import load_env
 from envs.tag.prompt import SUBSCRIPTS, SUPERSCRIPTS
-from tmtrain.models import check_tokenizer
+from tmtrain.models import check_terminator, check_tokenizer
 from tmtrain.specialist import SYMBOLS, specialist_model, specialist_tokenizer
 
 TOKENIZER = specialist_tokenizer()
@@ -34,5 +34,6 @@ def test_a_symbol_with_its_place_is_one_token_and_comes_back(alphabet: str) -> N
 
 def test_it_is_fit_for_training_and_under_a_million_parameters() -> None:
     model = specialist_model(0)
-    check_tokenizer(TOKENIZER, model, "specialist")
+    check_tokenizer(TOKENIZER, "specialist")
+    check_terminator(TOKENIZER, model.generation_config, "specialist")
     assert len(TOKENIZER) == model.config.vocab_size and model.num_parameters() == 994_560

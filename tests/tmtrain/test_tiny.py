@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("transformers")
 
-from tmtrain.models import check_tokenizer, load_for_training
+from tmtrain.models import PADS, check_terminator, check_tokenizer, load_for_training, training_tokenizer
 from tmtrain.tiny import CHARACTERS, END, PAD, SPECIAL, tiny_model, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
@@ -71,7 +71,6 @@ def test_its_size_and_its_seed() -> None:
         ({"eos_token": None}, "has no eos_token"),
         ({"pad_token": None}, "has no pad_token"),
         ({"pad_token": END}, "pads with its eos_token"),
-        ({"eos_token": "<|user|>"}, "make them agree"),
     ],
 )
 def test_tokenizers_that_would_spoil_a_run_are_refused(change: dict[str, str | None], message: str) -> None:
@@ -79,4 +78,22 @@ def test_tokenizers_that_would_spoil_a_run_are_refused(change: dict[str, str | N
     for name, value in change.items():
         setattr(tokenizer, name, value)
     with pytest.raises(ValueError, match=message):
-        check_tokenizer(tokenizer, tiny_model(), "model")
+        check_tokenizer(tokenizer, "model")
+
+
+def test_a_terminator_that_the_model_does_not_stop_at_is_refused() -> None:
+    tokenizer = tiny_tokenizer()
+    check_terminator(tokenizer, tiny_model().generation_config, "model")
+    tokenizer.eos_token = "<|user|>"
+    with pytest.raises(ValueError, match="make them agree"):
+        check_terminator(tokenizer, tiny_model().generation_config, "model")
+
+
+def test_a_token_kept_for_padding_pads(tmp_path: Path) -> None:
+    """Llama 3.1's vocabulary holds one that its tokenizer does not name."""
+    tokenizer = tiny_tokenizer()
+    tokenizer.add_tokens([PADS[0]], special_tokens=True)
+    tokenizer.pad_token = None
+    tokenizer.save_pretrained(tmp_path)
+    tiny_model().save_pretrained(tmp_path)
+    assert training_tokenizer(str(tmp_path)).pad_token == PADS[0]

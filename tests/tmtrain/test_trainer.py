@@ -101,6 +101,17 @@ def test_a_wrong_step_in_the_middle_moves_only_its_own_tokens(tmp_path: Path) ->
     assert advantages[3, one].item() == pytest.approx(-3 / 4) and not advantages[3, one + 1 :].any()
 
 
+def test_groups_that_are_all_alike_move_nothing_under_outcome_credit(tmp_path: Path) -> None:
+    """Of eight equal rewards of 0.6 the mean is a hair off, and TRL divides that hair by 1e-4."""
+    weights = {"step": 1.0, "success": 0.5, "format": 0.1}
+    for outcome in (REPLIES[1], REPLIES[0]):
+        grpo = {"per_device_train_batch_size": 16, "num_generations": 8}
+        made = trainer(tmp_path, "tag", [TAG], grpo, credit="outcome", reward=weights)
+        say(made, [outcome] * 8 + [REPLIES[0]] * 7 + [REPLIES[3]])
+        output = made._generate_and_score_completions([dict(made.train_dataset[0]) for _ in range(16)])
+        assert not output["advantages"][:8].any() and output["advantages"][8:].all()
+
+
 def test_a_rollout_that_is_all_right_beside_three_alike_gets_nothing(tmp_path: Path) -> None:
     made = trainer(tmp_path, "tag", [TAG], credit="step_baseline")
     say(made, [REPLIES[0]] * 4)

@@ -98,8 +98,10 @@ def _evaluate(args: argparse.Namespace, ablation: Ablation, points: Sequence[Poi
     for temperature in dict.fromkeys(point.temperature for point in points):
         alike = [point for point in points if point.temperature == temperature]
         evaluations = {directory / point.folder: Evaluation(point.problems[: args.limit], point.source, *how) for point in alike}
-        policy = scripted_policy(args.model) or _model(args, alike[0])
-        summaries |= evaluate_all(policy, evaluations, resume=args.resume, progress=not args.json)
+        # Named by nothing here, a model is gone from the GPU before the next one is loaded.
+        summaries |= evaluate_all(
+            scripted_policy(args.model) or _model(args, alike[0]), evaluations, resume=args.resume, progress=not args.json
+        )
     return [summaries[directory / point.folder] for point in points]
 
 

@@ -31,6 +31,24 @@ if TYPE_CHECKING:
     from eval.episodes import Policy
 
 SUMMARY = "evaluate a model or a scripted policy"
+#: What says how a model runs, with its defaults; scripted policies draw from `--seed` alone.
+MODEL_DEFAULTS: dict[str, object] = {
+    "max_tokens": None,
+    "temperature": None,
+    "top_p": 1.0,
+    "top_k": 0,
+    "thinking": None,
+    "earlier_thinking": "keep",
+    "backend": "auto",
+    "base_url": None,
+    "context": None,
+    "yarn": None,
+    "tensor_parallel": 1,
+    "batch_size": 32,
+    "retries": 8,
+    "timeout": 600.0,
+    "trust_remote_code": False,
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,6 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
     """What says how a policy is run and where the run goes, whatever it is run on."""
     from envs.environment import STYLES
+    from eval.backends.options import BACKENDS
 
     parser.add_argument("--style", choices=STYLES, help="prompt style (default: what the checkpoint was trained with, else verbose)")
     parser.add_argument("--limit", type=int, metavar="N", help="only the first N problems")
@@ -58,28 +77,25 @@ def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
     decoding = parser.add_argument_group("decoding")
     decoding.add_argument("--max-tokens", type=int, help="most new tokens a reply (default: 16384, or what the context leaves)")
     decoding.add_argument("--temperature", type=float, help="sampling temperature; 0 is greedy (default: 0; 0.7 in worlds)")
-    decoding.add_argument("--top-p", type=float, default=1.0, help="nucleus (default: 1, off)")
-    decoding.add_argument("--top-k", type=int, default=0, help="most likely tokens kept (default: 0, off)")
+    decoding.add_argument("--top-p", type=float, help="nucleus (default: 1, off)")
+    decoding.add_argument("--top-k", type=int, help="most likely tokens kept (default: 0, off)")
     decoding.add_argument("--seed", type=int, default=0, help="seed of whatever is drawn (default: 0)")
     decoding.add_argument(
         "--thinking", choices=("on", "off", "template"), help="the chat template's switch (default: the template's own; off in worlds)"
     )
-    decoding.add_argument(
-        "--earlier-thinking", choices=("keep", "drop"), default="keep", help="what later turns see of earlier thinking (default: keep)"
-    )
+    decoding.add_argument("--earlier-thinking", choices=("keep", "drop"), help="what later turns see of earlier thinking (default: keep)")
 
     engine = parser.add_argument_group("engine")
-    engine.add_argument(
-        "--backend", choices=("auto", "vllm", "openai", "transformers"), default="auto", help="default: vllm on a GPU, else transformers"
-    )
+    engine.add_argument("--backend", choices=BACKENDS, help="default: vllm on a GPU, else transformers")
     engine.add_argument("--base-url", metavar="URL", help="an OpenAI-compatible server; the key is read from OPENAI_API_KEY")
     engine.add_argument("--context", type=int, metavar="TOKENS", help="longest sequence (default: the model's)")
     engine.add_argument("--yarn", type=float, metavar="FACTOR", help="stretch the model's context by YaRN")
-    engine.add_argument("--tensor-parallel", type=int, default=1, metavar="N", help="GPUs that vLLM splits the model over (default: 1)")
-    engine.add_argument("--batch-size", type=int, default=32, help="prompts that transformers decodes together (default: 32)")
-    engine.add_argument("--retries", type=int, default=8, help="further attempts at a server (default: 8)")
-    engine.add_argument("--timeout", type=float, default=600.0, metavar="SECONDS", help="for one answer of a server (default: 600)")
+    engine.add_argument("--tensor-parallel", type=int, metavar="N", help="GPUs that vLLM splits the model over (default: 1)")
+    engine.add_argument("--batch-size", type=int, help="prompts that transformers decodes together (default: 32)")
+    engine.add_argument("--retries", type=int, help="further attempts at a server (default: 8)")
+    engine.add_argument("--timeout", type=float, metavar="SECONDS", help="for one answer of a server (default: 600)")
     engine.add_argument("--trust-remote-code", action="store_true", help="run code that comes with the model")
+    parser.set_defaults(**MODEL_DEFAULTS)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -139,12 +155,18 @@ def _print_settings(directory: Path, summaries: dict[str, dict], as_json: bool) 
 
 
 def check_policy_arguments(args: argparse.Namespace) -> None:
-    """Raises ValueError for numbers that make no sense, and for resuming nothing."""
+    """Raises ValueError for numbers that make no sense, for resuming nothing, and for what a scripted policy would not heed."""
+    from eval.policies import scripted_policy
+
     for name in ("limit", "samples", "batch_size", "concurrency", "tensor_parallel", "context"):
         if (value := getattr(args, name)) is not None and value < 1:
             raise ValueError(f"--{name.replace('_', '-')} must be at least 1, not {value}")
     if args.resume and not args.output:
         raise ValueError("--resume needs -o DIR, the run to go on with")
+    if scripted_policy(args.model) is not None:
+        for name, default in MODEL_DEFAULTS.items():
+            if getattr(args, name) != default:
+                raise ValueError(f"--{name.replace('_', '-')} is for models, and {args.model} is a scripted policy: leave it out")
 
 
 def prompt_style(args: argparse.Namespace) -> str:

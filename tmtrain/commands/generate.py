@@ -22,8 +22,8 @@ SUMMARY = "generate problems of an environment, or write a suite"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", metavar="ENV|SUITE", help="an environment or a suite, see `tmtrain envs`")
     parser.add_argument("-n", type=int, default=None, metavar="N", help="number of problems (default: 10; for a suite, all)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the streams (default: 0)")
-    parser.add_argument("--split", default="train", help="name of the streams (default: train)")
+    parser.add_argument("--seed", type=int, help="seed of the streams (default: 0)")
+    parser.add_argument("--split", help="name of the streams (default: train)")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a knob of the generator; may be repeated")
     parser.add_argument(
         "--disjoint-from", action="append", default=[], metavar="FILE|SUITE", help="share no canonical hash with this; may be repeated"
@@ -46,12 +46,13 @@ def run(args: argparse.Namespace) -> int:
     settings = knobs(args.set)
     excluded = {name: {p.canonical for p in named_problems(name)} for name in args.disjoint_from}
     if args.target in suite_names():
-        if settings or args.disjoint_from:
-            raise ValueError(f"suite {args.target} is frozen: --set and --disjoint-from are for environments")
+        if settings or args.disjoint_from or args.seed is not None or args.split is not None:
+            raise ValueError(f"suite {args.target} is frozen: --set, --seed, --split and --disjoint-from are for environments")
         problems: list[Problem] = load_suite(args.target).problems()[: args.n]
     else:
         forbidden = set().union(reserved_hashes(), *excluded.values())
-        stream = draw(args.target, make_params(args.target, settings), seed=args.seed, split=args.split, forbidden=forbidden, unique=True)
+        seed, split = args.seed or 0, args.split or "train"
+        stream = draw(args.target, make_params(args.target, settings), seed=seed, split=split, forbidden=forbidden, unique=True)
         problems = list(islice(stream, 10 if args.n is None else args.n))
     text = _published(problems) if args.format == "published" else _lines(problems)
     if args.output:

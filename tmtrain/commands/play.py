@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("env", metavar="ENV", help="a multi-turn environment, see `tmtrain envs`")
     parser.add_argument("--problem", metavar="FILE", help="play the first problem of this file (default: a generated one)")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a knob of the generator; may be repeated")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the generated problem (default: 0)")
+    parser.add_argument("--seed", type=int, help="seed of the generated problem (default: 0)")
     parser.add_argument("--oracles", default="none", help="none, plan, state, plan+state, state+history or plan+state+history")
     parser.add_argument("--style", choices=("verbose", "compact"), default="verbose", help="prompt style (default: verbose)")
 
@@ -56,9 +56,9 @@ def _problem(args: argparse.Namespace) -> Problem:
     from tmtrain.commands.problems import knobs
 
     if not args.problem:
-        return next(draw(args.env, make_params(args.env, knobs(args.set)), seed=args.seed, split="play"))
-    if args.set:
-        raise ValueError("--set is for generated problems: it does not go with --problem")
+        return next(draw(args.env, make_params(args.env, knobs(args.set)), seed=args.seed or 0, split="play"))
+    if args.set or args.seed is not None:
+        raise ValueError("--set and --seed are for generated problems: they do not go with --problem")
     problem = read_problems(args.problem)[0]
     if problem.env != args.env:
         raise ValueError(f"{args.problem} holds a problem of {problem.env}, not of {args.env}")

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from envs.dataset import parse_problem, read_problems
 from envs.problem import Problem
-from envs.registry import load_env
 from envs.suites import load_suite, suite_names
-from envs.tag.published import from_published
+from eval.published import is_published, published_problems
 from eval.records import read_records
 
 
@@ -50,9 +49,6 @@ def _published(path: Path) -> list[Problem]:
     """The problems of a file in the published format, or none where it has another format."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return []
-    if not isinstance(data, dict) or "samples" not in data or "max_step" not in data:
-        return []
-    env = load_env("tag")
-    return [env.problem(from_published(s, data["max_step"]).to_payload(), id=s.get("id")) for s in data["samples"]]
+    except (OSError, ValueError, RecursionError):
+        return []  # `read_problems` says what is wrong
+    return published_problems(data, path) if is_published(data) else []

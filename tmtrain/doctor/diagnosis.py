@@ -15,7 +15,7 @@ from tmtrain.doctor.lengths import Measured, measure, stand_in_tokenizer
 from tmtrain.doctor.memory import GIB, Memory, activations, key_values, model_states
 from tmtrain.doctor.plan import SAMPLE, Plan
 from tmtrain.doctor.versions import check_versions
-from tmtrain.models import check_tokenizer, training_tokenizer
+from tmtrain.models import check_terminator, check_tokenizer, training_tokenizer
 from tmtrain.recipe import GRPORecipe
 
 #: How much shorter than the real counts those of the stand-in tokenizer may be.
@@ -142,11 +142,9 @@ def _data(plan: Plan, config: Any, arch: Architecture | None) -> Iterator[Findin
 
 
 def _tokenizer(plan: Plan, tokenizer: Any, config: Any) -> Iterator[Finding]:
-    class Model:
-        generation_config = config
-
     try:
-        check_tokenizer(tokenizer, Model, plan.model)
+        check_tokenizer(tokenizer, plan.model)
+        check_terminator(tokenizer, config, plan.model)
     except ValueError as error:
         yield Finding(Level.NO, "tokenizer", f"model: {error}")
         return
@@ -200,13 +198,15 @@ def _memory(plan: Plan, measured: Measured, arch: Architecture) -> Iterator[Find
         weights = 2 * arch.parameters / config.vllm_tensor_parallel_size / GIB
         left = config.vllm_gpu_memory_utilization * machine.memory - weights - 1.5
         length = measured.prompt.longest + (config.max_completion_length or 0)
-        one = key_values(arch, 1, length) / config.vllm_tensor_parallel_size / GIB
-        if left < one:
+        window = config.vllm_max_model_length or arch.context
+        one, full = (key_values(arch, 1, n) / config.vllm_tensor_parallel_size / GIB for n in (length, window))
+        if left < full:  # vLLM starts only where the longest sequence that it is set up for would fit
             yield Finding(
                 Level.NO,
                 "rollouts",
                 f"vllm_gpu_memory_utilization: {config.vllm_gpu_memory_utilization} leaves {max(0.0, left):.1f} GiB beside the weights of "
-                f"{weights:.1f}, one rollout needs {one:.1f}: raise it, or vllm_tensor_parallel_size",
+                f"{weights:.1f}, a sequence of {window:,} tokens needs {full:.1f}: raise it, or vllm_tensor_parallel_size, or set "
+                f"vllm_max_model_length to {round(length * 1.05):,}",
             )
         else:
             yield Finding(

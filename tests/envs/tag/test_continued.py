@@ -95,6 +95,12 @@ def test_what_is_stated_after_the_halt_is_overrun() -> None:
     assert verdict.success and verdict.overrun == 1 and not verdict.strict and verdict.ending is Ending.COMPLETED
 
 
+def test_a_step_far_beyond_the_end_costs_nothing() -> None:
+    end = simulate(HALTING).horizon
+    verdict = played(steps(0, end, HALTING) + "\n\n### step 999999999:\n- Queue State: [A]", system=HALTING).verdict()
+    assert verdict.success and verdict.overrun == 1
+
+
 def drive(episode: ContinuedEpisode, answer: str, rate: float = 0.0, seed: int = 0) -> tuple[Verdict, int]:
     rng, turns = random.Random(seed), 0
     while not episode.over:

@@ -385,13 +385,36 @@ NASTY = [
         "step 1, the queue ",
     ),
     *("<think>", "</think>", "<", "◁", "queue state ", "queue: ", "queue is ", "Queue State: [A]\n", "| step | queue |\n", '"step": 1}, {'),
-    *("A ", "A\n", "[A] or ", "[A], [B] ", "rule A → [A] ", "append [A] ", "halt ", "...", "wait ", "either [A] ", "é", "Ａ", "\u200b"),
+    *(
+        "A ",
+        "A\n",
+        "[A] or ",
+        "[A], [B] ",
+        "rule A → [A] ",
+        "append [A] ",
+        "halt ",
+        "...",
+        "wait ",
+        "either [A] ",
+        "é",
+        "Ａ",
+        "\u200b",
+        "∅",
+    ),
 ]
 
 
 @pytest.mark.parametrize(
     ("prefix", "suffix"),
-    [("", ""), ("step 1: ", ""), ("step 1:\nQueue State: [", ""), ("| step | queue |\n| 1 | ", ""), ("3[", "]"), ("3[A⁰", "]")],
+    [
+        ("", ""),
+        ("step 1: ", ""),
+        ("step 1:\nQueue State: [", ""),
+        ("| step | queue |\n| 1 | ", ""),
+        ("3[", "]"),
+        ("3[", "x]"),
+        ("3[A⁰", "]"),
+    ],
 )
 def test_time_is_linear(prefix: str, suffix: str) -> None:
     """Eight times the text takes about eight times as long; a quadratic pattern would take sixty-four times as long, or far more."""
