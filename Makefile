@@ -67,7 +67,7 @@ check: $(STAMP)  ## lint, types and the fast tests (under three minutes)
 test: check $(VLLM_STAMP)  ## the fast tests, then those that train or run vLLM
 	$(BIN)/pytest -m slow
 
-bench: $(VLLM_STAMP) smollm2  ## costs against size and against peers, which are installed first, into docs/benchmarks.md (half an hour)
+bench: $(VLLM_STAMP) smollm2  ## costs against size and against peers, which are installed first, into docs/benchmarks.md (twenty minutes)
 	$(PIP_INSTALL) -e '.[bench]'
 	$(BIN)/python -m tests.bench
 

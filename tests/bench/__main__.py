@@ -71,7 +71,9 @@ def page(rows: Sequence[tuple[str, Row]], grown: Sequence[tuple[str, str, Curve]
     return (
         "# Benchmarks\n\n"
         "Written by `make bench`, all in one run on one machine: ratios are what to look at. A peer does the nearest thing that it does,\n"
-        "`tests/bench/peers.py` says which; ranges are over repetitions that take turns with the peer's.\n\n"
+        "`tests/bench/peers.py` says which; ranges are over repetitions that take turns with the peer's.\n"
+        "Where a peer is faster it does less: the published reader takes what stands in brackets and nothing else, reasoning-gym's and the\n"
+        "published generator compute no hash that tells renamed copies, and Tower of Hanoi's checker reads one fixed line a move.\n\n"
         + "\n".join(lines)
         + "\n\n## Cost against size\n\n"
         + "\n".join(table)

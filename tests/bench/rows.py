@@ -32,7 +32,7 @@ class Row:
     def ratio(self) -> str:
         """For the table, e.g. `1.53 (1.51 to 1.56)`."""
         spread = "" if self.low is None or self.high is None else f" ({self.low:.2f} to {self.high:.2f})"
-        return f"{self.faster:.2f}{spread}"
+        return f"{self.faster:.2f}{spread}" if self.faster >= 0.1 else f"{self.faster:.2g}{spread}"
 
 
 def seconds(work: Callable[[], object], least: float = 0.3) -> float:
