@@ -77,10 +77,10 @@ def parse_problem(data: Mapping[str, Any]) -> Problem:
     if not isinstance(data, Mapping) or "env" not in data:
         raise ValueError('a problem is a JSON object with "env" and its payload')
     for key in ("env", "id", "split"):
-        if not isinstance(data.get(key, ""), str):
+        if not isinstance(data.get(key, ""), str) and (key == "env" or data[key] is not None):
             raise ValueError(f"{key!r} must be text, not {data[key]!r}")
     payload = {k: v for k, v in data.items() if k not in RESERVED}
-    problem = load_env(data["env"]).problem(payload, split=data.get("split", ""), id=data.get("id"))
+    problem = load_env(data["env"]).problem(payload, split=data.get("split") or "", id=data.get("id"))
     for key in ("canonical", "horizon"):
         computed = getattr(problem, key)
         if data.get(key, computed) != computed:

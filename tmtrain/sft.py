@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from itertools import islice
@@ -120,11 +121,16 @@ def rows_before(trainer: Any, checkpoint: str) -> int:
 
     steps = TrainerState.load_from_json(str(Path(checkpoint) / "trainer_state.json")).global_step
     data, each, accelerator = trainer.train_dataset, trainer.args.per_device_train_batch_size, trainer.accelerator
-    an_epoch = len(trainer.get_train_dataloader())
+    an_epoch, accumulated = len(trainer.get_train_dataloader()), trainer.args.gradient_accumulation_steps
+    epochs, rest = divmod(steps, math.ceil(an_epoch / accumulated))  # an epoch's last update may have fewer batches
     rows = 0
-    for batch in range(steps * trainer.args.gradient_accumulation_steps):
+    for batch in range(epochs * an_epoch + rest * accumulated):
         first = (batch % an_epoch * accelerator.num_processes + accelerator.process_index) * each
-        items = [i % len(data) for i in range(first, first + each)]  # the last batches are filled up from the beginning
+        items = list(range(first, first + each))
+        if accelerator.num_processes == 1:
+            items = items[: len(data) - first]
+        else:  # the last batches are filled up from the beginning
+            items = [i % len(data) for i in items]
         rows += sum(len(data[i]) for i in items) if isinstance(data, Buckets) else len(items)
     return rows
 

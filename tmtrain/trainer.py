@@ -126,7 +126,7 @@ class VerdictTrainer(GRPOTrainer):
         weighed = [part for part, weight in zip(PARTS.values(), self.args.reward_weights, strict=True) if weight]
         own = [tuple(part(v) for part in weighed) if v.ending.scored else None for v in verdicts]
         rewards = gather_object(own)
-        equal = [len(set(rewards[i : i + group])) == 1 for i in range(0, len(rewards), group)]
+        equal = [len(set(rewards[i : i + group]) - {None}) <= 1 for i in range(0, len(rewards), group)]
         first = self.accelerator.process_index * len(own)
         for row in range(len(own)):
             if equal[(first + row) // group]:

@@ -84,7 +84,7 @@ def from_published(sample: dict[str, Any], max_states: int) -> TagSystem:
             raise ValueError(f"sample {sample.get('id', '?')!r} has no {key!r}")
     if not isinstance(max_states, int) or max_states < 1:
         raise ValueError(f"'max_step' must be a whole number of at least 1, not {max_states!r}")
-    if not isinstance(sample.get("id", ""), str):
+    if not isinstance(sample.get("id", ""), str) and sample["id"] is not None:
         raise ValueError(f"a sample's 'id' must be text, not {sample['id']!r}")
     stated = sample.get("step_results")
     if stated is not None and not (isinstance(stated, list) and all(isinstance(queue, (list, str)) for queue in stated)):

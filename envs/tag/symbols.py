@@ -52,13 +52,9 @@ _NAMED = {
 }  # fmt: skip
 _MARK = re.compile(r"<[ /]{0,2}(?:halt|stop|end|eos)[^<>\[\]]{0,40}>|\((?:halt|halted|halts|stop|stopped|end)\)", re.IGNORECASE)
 _NOISE = frozenset(" \t\r\n\f\v,;\"'`*_~|{}()<>$\\-–—·⋅⟨⟩«»")
-#: What stands before and after the word is taken as it comes and never given back, so that the time is linear.
-_EMPTY = re.compile(
-    r"(?:[^\w∅\\]|_|\\(?![a-z]))*+"
-    r"(?:\\?(?:now )?empty(?:[ _](?:queue|word|string))?|∅|\\?nothing|\\emptyset|\\varnothing|ε|λ|\\(?:var)?epsilon|\\lambda)"
-    r"[\W_]*+",
-    re.IGNORECASE,
-)
+_SAID = r"(?:\\emptyset|\\varnothing|\\(?:var)?epsilon|\\lambda|\\?(?:now )?empty(?:[ _](?:queue|word|string))?|\\?nothing|ε|λ)"
+#: ∅, a word for it, or ∅ and then a word. What stands around them is taken as it comes and never given back, so the time is linear.
+_EMPTY = re.compile(rf"(?:[^\w∅\\]|_|\\(?![a-z]))*+(?:∅(?:[^\w\\]|_|\\(?![a-z]))*+{_SAID}?|{_SAID})[\W_]*+", re.IGNORECASE)
 
 
 class Alphabet:

@@ -121,6 +121,10 @@ def test_a_spoiled_problem_is_read_or_refused_in_one_line(data: st.DataObject) -
         assert str(error) and "\n" not in str(error)
 
 
+def test_an_id_of_null_is_none() -> None:
+    assert parse_problem({**LINE, "id": None, "split": None}) == parse_problem(LINE)
+
+
 def test_files_round_trip(tmp_path: Path) -> None:
     problems = drawn(20) + drawn(3, alphabet="ab,c,αβ")
     file = tmp_path / "problems.jsonl"

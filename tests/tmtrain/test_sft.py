@@ -49,7 +49,7 @@ def test_a_resumed_run_goes_on_with_the_gaps_that_it_would_have_had(bucket_token
     def run(folder: str, resume: bool = False) -> dict[str, Any]:
         settings = {
             "output_dir": str(tmp_path / folder), "style": "compact", "eval_levels": [{}], "position_gap": 64, "bucket_tokens": bucket_tokens,
-            "stages": [{"levels": [{"max_steps": 3}], "problems": 96}], "batch_size": 4 if bucket_tokens else 8, "save_strategy": "steps",
+            "stages": [{"levels": [{"max_steps": 3}], "problems": 90}], "batch_size": 4 if bucket_tokens else 8, "save_strategy": "steps",
             "save_steps": 4, "learning_rate": 1e-3, "use_cpu": True, "bf16": False, "gradient_checkpointing": False, "report_to": "none",
             "num_train_epochs": 2, "gradient_accumulation_steps": 2 if bucket_tokens else 1, "resume": resume, "disable_tqdm": True,
         }  # fmt: skip

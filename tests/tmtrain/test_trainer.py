@@ -21,6 +21,7 @@ from envs.dataset import draw, make_params
 from envs.environment import Setting
 from envs.problem import Problem
 from envs.registry import load_env
+from envs.verdict import Ending, Kind, StepVerdict, Verdict
 from eval.backends.load import load_policy
 from eval.backends.options import Options
 from eval.backends.sampling import Sampling
@@ -110,6 +111,14 @@ def test_groups_that_are_all_alike_move_nothing_under_outcome_credit(tmp_path: P
         say(made, [outcome] * 8 + [REPLIES[0]] * 7 + [REPLIES[3]])
         output = made._generate_and_score_completions([dict(made.train_dataset[0]) for _ in range(16)])
         assert not output["advantages"][:8].any() and output["advantages"][8:].all()
+
+
+def test_a_rollout_without_a_score_does_not_bring_the_rest_to_life(tmp_path: Path) -> None:
+    made = trainer(tmp_path, "tag", [TAG], credit="outcome", reward={"step": 1.0, "success": 0.5, "format": 0.1})
+    right = Verdict((StepVerdict(0, True, Kind.CORRECT, (0, 1)),), True, Ending.COMPLETED)
+    verdicts, advantages = [right, Verdict((), False, Ending.UNREACHABLE), right, right], torch.full((4,), 1e-3)
+    made._silence_equal_groups(verdicts, advantages, 4)
+    assert not advantages.any()
 
 
 def test_a_rollout_that_is_all_right_beside_three_alike_gets_nothing(tmp_path: Path) -> None:

@@ -138,6 +138,7 @@ REMARKS: list[Case] = [
     (ROMAN, "Step 1: Queue State: (empty)", {1: ""}),
     (ROMAN, "Step 1: Queue State: [empty]", {1: ""}),
     (ROMAN, "Step 1: Queue State: ∅", {1: ""}),
+    *((ROMAN, f"Step 1: Queue State: [{said}]", {1: ""}) for said in ("∅ (empty)", "∅ (empty queue)", "∅, empty", "(empty) ∅", "∅ = ε")),
     (ROMAN, "Step 1: Queue State: $\\emptyset$", {1: ""}),
     (ROMAN, "Step 1: The queue is empty.", {1: ""}),
     (ROMAN, "Step 1: The queue is now empty.", {1: ""}),
