@@ -215,5 +215,8 @@ def new_directory(model: str, source: str) -> Path:
     import re
     import time
 
-    name = re.sub(r"[^\w.-]+", "-", f"{Path(model).name if Path(model).exists() else model}_{Path(source).stem}").strip("-")
+    from eval.backends.folder import title
+
+    called = Path(title(model)).name if Path(model).exists() else model
+    name = re.sub(r"[^\w.-]+", "-", f"{called}_{Path(source).stem}").strip("-")
     return Path("runs") / f"{name}_{time.strftime('%Y%m%d-%H%M%S')}"
