@@ -58,7 +58,9 @@ class Evaluation:
         """Raises ValueError where two problems have one id, under which records are kept, or an environment does not take the setting:
         before anything is written or paid for."""
         if (double := next((i for i, count in Counter(p.id for p in self.problems).items() if count > 1), None)) is not None:
-            raise ValueError(f"{self.source} holds several problems with the id {double!r}: give each an id of its own, or leave 'id' out")
+            raise ValueError(
+                f"{self.source} holds several problems with the id {double!r}: take repeated ones out, or give each an id of its own"
+            )
         for problem in {p.env: p for p in self.problems}.values():
             load_env(problem.env).start(problem, self.setting)
 

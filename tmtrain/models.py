@@ -66,14 +66,14 @@ def new_adapter(model: Any, options: ModelConfig) -> Any:
 
 def training_config(name: str, *, trust_remote_code: bool = False) -> Any:
     """The configuration alone of what `load_for_training` loads."""
-    return FRESH[name][0]().config if name in FRESH else load_config(resolve(name), trust_remote_code=trust_remote_code)
+    return FRESH[name][0]().config if name in FRESH else load_config(resolve(name, weights=False), trust_remote_code=trust_remote_code)
 
 
 def training_tokenizer(name: str, *, trust_remote_code: bool = False) -> Any:
     """The tokenizer alone of what `load_for_training` loads; where it names no pad token, with the one that its vocabulary keeps for it."""
     if name in FRESH:
         return FRESH[name][1]()
-    tokenizer = load_tokenizer(resolve(name), trust_remote_code=trust_remote_code)
+    tokenizer = load_tokenizer(resolve(name, weights=False), trust_remote_code=trust_remote_code)
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = next((token for token in PADS if token in tokenizer.get_vocab()), None)
     return tokenizer

@@ -44,8 +44,8 @@ class Model:
         }
 
 
-def resolve(name: str) -> Model:
-    """Finds out what `name` is.
+def resolve(name: str, *, weights: bool = True) -> Model:
+    """Finds out what `name` is; without `weights`, a folder need not hold them yet.
 
     Raises:
         ValueError: In one line: for a folder that holds no model, one whose download or saving was not finished, weights that are not
@@ -57,15 +57,16 @@ def resolve(name: str) -> Model:
             raise ValueError(f"{name} is no folder with a model, and no name on the hub such as Qwen/Qwen3-0.6B")
         return Model(name, name)
     if not (path / ADAPTER).is_file():
-        _check_model(path)
+        _check_model(path, weights)
         return Model(name, name)
-    _check_weights(path, "adapter_model")
+    if weights:
+        _check_weights(path, "adapter_model")
     try:
         base = json.loads((path / ADAPTER).read_text(encoding="utf-8"))["base_model_name_or_path"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{name}: cannot read base_model_name_or_path from its {ADAPTER} ({error})") from None
     if isinstance(base, str) and Path(base).is_dir():
-        _check_model(Path(base))
+        _check_model(Path(base), weights)
     elif not isinstance(base, str) or not _HUB_ID.fullmatch(base) or base.startswith("."):
         raise ValueError(f"{name} is an adapter on {base}, which is not there: set base_model_name_or_path in its {ADAPTER}")
     return Model(name, base, name)
@@ -97,12 +98,13 @@ def _hash(files: tuple[tuple[Path, int, int], ...]) -> str:
     return digest.hexdigest()[:32]
 
 
-def _check_model(path: Path) -> None:
+def _check_model(path: Path, weights: bool) -> None:
     if not (path / "config.json").is_file():
         inner = [str(p.parent) for p in sorted(path.glob("*/config.json"))]
         hint = f"did you mean {inner[-1]}?" if inner else "name the folder that holds config.json and the weights"
         raise ValueError(f"{path} holds no model: {hint}")
-    _check_weights(path, "model")
+    if weights:
+        _check_weights(path, "model")
 
 
 def _check_weights(path: Path, stem: str) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 from eval.backends.folder import Model
 
-#: Seconds that the hub has to answer.
-PATIENCE = 5.0
+#: Seconds that the hub has to answer, at each try.
+PATIENCE = (5.0, 20.0)
 
 
 class one_line:
@@ -63,17 +63,20 @@ def _look_for_hub(source: str) -> None:
 
 @cache
 def _go_offline_without_hub() -> None:
-    """Asks once whether the hub answers. Where it does not, its library would try every file six times, with a warning each: from then on
-    only its local cache is looked into."""
+    """Asks whether the hub answers, twice at most, and once a process. Where it does not, its library would try every file six times, with
+    a warning each: from then on only its local cache is looked into."""
     from httpx import HTTPError
     from huggingface_hub import constants
     from huggingface_hub.utils import get_session
 
     if constants.is_offline_mode():
         return
-    try:
-        get_session().head(constants.ENDPOINT, timeout=PATIENCE)
-    except HTTPError as error:
-        os.environ["HF_HUB_OFFLINE"] = "1"  # for processes begun later
-        constants.HF_HUB_OFFLINE = True
-        print(f"note: {constants.ENDPOINT} does not answer ({error}), so only the local cache is looked into", file=sys.stderr)
+    for seconds in PATIENCE:
+        try:
+            get_session().head(constants.ENDPOINT, timeout=seconds)
+            return
+        except HTTPError as error:
+            why = error
+    os.environ["HF_HUB_OFFLINE"] = "1"  # for processes begun later
+    constants.HF_HUB_OFFLINE = True
+    print(f"note: {constants.ENDPOINT} does not answer ({why}), so only the local cache is looked into", file=sys.stderr)

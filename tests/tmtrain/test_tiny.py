@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 pytest.importorskip("transformers")
 
-from tmtrain.models import PADS, check_terminator, check_tokenizer, load_for_training, training_tokenizer
+from eval.backends.folder import resolve
+from tmtrain.models import PADS, check_terminator, check_tokenizer, load_for_training, training_config, training_tokenizer
 from tmtrain.tiny import CHARACTERS, END, PAD, SPECIAL, tiny_model, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
@@ -87,6 +88,16 @@ def test_a_terminator_that_the_model_does_not_stop_at_is_refused() -> None:
     tokenizer.eos_token = "<|user|>"
     with pytest.raises(ValueError, match="make them agree"):
         check_terminator(tokenizer, tiny_model().generation_config, "model")
+
+
+def test_configuration_and_tokenizer_are_read_before_the_weights_are_there(tmp_path: Path) -> None:
+    """As `tmtrain doctor` reads them."""
+    tiny_model().config.save_pretrained(tmp_path)
+    TOKENIZER.save_pretrained(tmp_path)
+    assert training_config(str(tmp_path)).hidden_size == tiny_model().config.hidden_size
+    assert training_tokenizer(str(tmp_path)).pad_token == PAD
+    with pytest.raises(ValueError, match="holds no weights"):
+        resolve(str(tmp_path))
 
 
 def test_a_token_kept_for_padding_pads(tmp_path: Path) -> None:
