@@ -63,6 +63,18 @@ def test_sampling_depends_on_the_seed_and_on_nothing_else() -> None:
     assert torch.equal(state, torch.get_rng_state()), "the global generator was touched"
 
 
+def test_a_full_gpu_is_one_line_that_names_the_remedy_and_the_model_is_left_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(**_: Any) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.\nGPU 0 has a total capacity of 1.00 GiB")
+
+    tiny = policy(Sampling(max_tokens=5))
+    own = tiny.model.generation_config
+    monkeypatch.setattr(tiny.model, "generate", full)
+    with pytest.raises(ValueError, match=r"full with 4 sequences of up to 33 tokens .* lower --batch-size .*--resume \(CUDA .* GiB\.\)$"):
+        replies(tiny)
+    assert tiny.model.generation_config is own
+
+
 def test_a_reply_ends_at_its_terminator_and_says_when_it_was_cut() -> None:
     tiny = policy(Sampling(max_tokens=5))
     end, letter = tiny.chat.tokenizer.eos_token_id, tiny.chat.tokenizer("a")["input_ids"][0]

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,24 +32,6 @@ if TYPE_CHECKING:
     from eval.episodes import Policy
 
 SUMMARY = "evaluate a model or a scripted policy"
-#: What says how a model runs, with its defaults; scripted policies draw from `--seed` alone.
-MODEL_DEFAULTS: dict[str, object] = {
-    "max_tokens": None,
-    "temperature": None,
-    "top_p": 1.0,
-    "top_k": 0,
-    "thinking": None,
-    "earlier_thinking": "keep",
-    "backend": "auto",
-    "base_url": None,
-    "context": None,
-    "yarn": None,
-    "tensor_parallel": 1,
-    "batch_size": 32,
-    "retries": 8,
-    "timeout": 600.0,
-    "trust_remote_code": False,
-}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -95,7 +78,16 @@ def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
     engine.add_argument("--retries", type=int, help="further attempts at a server (default: 8)")
     engine.add_argument("--timeout", type=float, metavar="SECONDS", help="for one answer of a server (default: 600)")
     engine.add_argument("--trust-remote-code", action="store_true", help="run code that comes with the model")
-    parser.set_defaults(**MODEL_DEFAULTS)
+    parser.set_defaults(**model_defaults())
+
+
+def model_defaults() -> dict[str, object]:
+    """What says how a model runs, by option, with what holds where nothing is asked for; scripted policies draw from `--seed` alone."""
+    from eval.backends.options import Options
+    from eval.backends.sampling import Sampling
+
+    stated = {field.name: field.default for kind in (Sampling, Options) for field in fields(kind) if field.name != "seed"}
+    return stated | {"temperature": None, "thinking": None}  # these go by the kind of problems
 
 
 def run(args: argparse.Namespace) -> int:
@@ -164,7 +156,7 @@ def check_policy_arguments(args: argparse.Namespace) -> None:
     if args.resume and not args.output:
         raise ValueError("--resume needs -o DIR, the run to go on with")
     if scripted_policy(args.model) is not None:
-        for name, default in MODEL_DEFAULTS.items():
+        for name, default in model_defaults().items():
             if getattr(args, name) != default:
                 raise ValueError(f"--{name.replace('_', '-')} is for models, and {args.model} is a scripted policy: leave it out")
 
@@ -192,21 +184,12 @@ def model_policy(args: argparse.Namespace, problems: Sequence[Problem]) -> Polic
     if len(multi_turn) > 1 and (args.temperature is None or args.thinking is None):
         raise ValueError("single-turn and multi-turn problems have different defaults: say --temperature and --thinking for both")
     world = multi_turn == {True}
-    temperature = args.temperature if args.temperature is not None else 0.7 if world else 0.0
-    sampling = Sampling(args.max_tokens, temperature, args.top_p, args.top_k, args.seed)
-    options = Options(
-        backend=args.backend,
-        base_url=args.base_url,
-        thinking=args.thinking or ("prefer-off" if world else "template"),
-        earlier_thinking=args.earlier_thinking,
-        context=args.context,
-        yarn=args.yarn,
-        batch_size=args.batch_size,
-        tensor_parallel=args.tensor_parallel,
-        retries=args.retries,
-        timeout=args.timeout,
-        trust_remote_code=args.trust_remote_code,
-    )
+    values = vars(args) | {
+        "temperature": args.temperature if args.temperature is not None else 0.7 if world else 0.0,
+        "thinking": args.thinking or ("prefer-off" if world else "template"),
+    }
+    sampling = Sampling(**{field.name: values[field.name] for field in fields(Sampling)})
+    options = Options(**{field.name: values[field.name] for field in fields(Options)})
     return load_policy(args.model, sampling, options)
 
 
