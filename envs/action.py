@@ -68,12 +68,11 @@ _PLAIN_BARE = re.compile(_PLAIN)
 _FENCE = re.compile(r"`{3,}+")
 _TAG_LINE = re.compile(r"[ \t]*+[\w+#.-]++[ \t]*+\r?\n")
 _TAG = re.compile(r"[\w+#.-]++(?=\s)(?!\s*+\()")
-_BLANK = re.compile(r"(?:\s++|#[^\n]*+)*+")
+_BLANK = re.compile(r"(?:\s++|#[^\n]*+)*")
 _NAME = re.compile(r"([^\W\d]\w*+)[ \t]*+\(")
 _BARE = re.compile(r"\s*+[^\W\d]\w*+[ \t]*+\(")
 _KEYWORD = re.compile(r"([^\W\d]\w*+)\s*+=(?!=)")
 _INTEGER = re.compile(r"([+-]?)([0-9]++)(?![\w.])")
-# Without a backreference inside the possessive loop, which Python 3.11.2 matches wrongly.
 _TEXT = re.compile(r"""\"([^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*)"|'([^'\\\n]*+(?:\\[^\n][^'\\\n]*+)*)'""")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}

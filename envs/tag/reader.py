@@ -36,10 +36,11 @@ def read_reply(text: str, alphabet: Alphabet) -> dict[int, Statement]:
     return _read_compact(text, alphabet) if _COMPACT.match(text) else _read_numbered(text, alphabet)
 
 
-# Markup that may stand before the word "step" at the beginning of a line. Possessive: there is only one way to match it.
-_MARKUP = r"(?:[\s#>*_~`+\-•●◦▪■►▶→⇒⇨✅|\"'({\[$=:.,;/]|\\[a-zA-Z]+|\\[^a-zA-Z\s]|</?[a-zA-Z][a-zA-Z0-9]{0,9}\s?/?>|<|\d{1,4}[.)])*+"
+# Markup that may stand before the word "step" at the beginning of a line.
+_MARKUP = re.compile(
+    r"(?:[\s#>*_~`+\-•●◦▪■►▶→⇒⇨✅|\"'({\[$=:.,;/]|\\[a-zA-Z]+|\\[^a-zA-Z\s]|</?[a-zA-Z][a-zA-Z0-9]{0,9}\s?/?>|<|\d{1,4}[.)])*"
+)
 _NUMBER = r"steps?(?P<gap>[\s\"'_#№*:=`~}\-({$.]{0,8})(?:(?:no|number|index|id)(?![a-z])[\s.:#=\"'*]{0,4})?(?P<n>\d{1,9})(?![^\W_]|\.\d)"
-_HEADER = re.compile(_MARKUP + _NUMBER, re.IGNORECASE)
 _MENTION = re.compile(r"(?<![a-z])" + _NUMBER, re.IGNORECASE)
 _CLOSERS = r"[\s*_`~\"')}\]$]{0,12}"
 # A range of steps ("step 1-3", "steps 1 to 3", "step 1 and step 2") is no header.
@@ -97,7 +98,8 @@ class _Reader:
         if self._row(start, line, lowered):
             return
         mentioned = "step" in lowered
-        if mentioned and (header := _HEADER.match(line)) and _opens(line, header.end()):
+        markup = _MARKUP.match(line) if mentioned else None
+        if markup and (header := _MENTION.match(line, markup.end())) and _opens(line, header.end()):
             self._open(header, start)
             ends = _HEAD_ENDS.match(line, header.end())
             self._rest(start, line, ends.end() if ends else header.end())

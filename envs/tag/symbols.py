@@ -52,9 +52,10 @@ _NAMED = {
 }  # fmt: skip
 _MARK = re.compile(r"<[ /]{0,2}(?:halt|stop|end|eos)[^<>\[\]]{0,40}>|\((?:halt|halted|halts|stop|stopped|end)\)", re.IGNORECASE)
 _NOISE = frozenset(" \t\r\n\f\v,;\"'`*_~|{}()<>$\\-–—·⋅⟨⟩«»")
-_SAID = r"(?:\\emptyset|\\varnothing|\\(?:var)?epsilon|\\lambda|\\?(?:now )?empty(?:[ _](?:queue|word|string))?|\\?nothing|ε|λ)"
-#: ∅, a word for it, or ∅ and then a word. What stands around them is taken as it comes and never given back, so the time is linear.
-_EMPTY = re.compile(rf"(?:[^\w∅\\]|_|\\(?![a-z]))*+(?:∅(?:[^\w\\]|_|\\(?![a-z]))*+{_SAID}?|{_SAID})[\W_]*+", re.IGNORECASE)
+_SAID = r"(?:(?<=\\)(?:emptyset|varnothing|(?:var)?epsilon|lambda)|(?:now )?empty(?: (?:queue|word|string))?|nothing|ε|λ)"
+#: ∅, a word for it, or ∅ and then a word. What stands around them is taken as it comes and never given back, so the time is linear. (Only
+#: single characters are taken so: taking groups, Python before 3.11.5 goes on at the wrong place.)
+_EMPTY = re.compile(rf"[^\w∅]*+(?:∅\W*+{_SAID}?|{_SAID})\W*+", re.IGNORECASE)
 
 
 class Alphabet:
@@ -119,7 +120,7 @@ class Alphabet:
         word = self._spelled(text)
         if word is None and "&" in text:
             word = self._spelled(html.unescape(text))
-        if word is None and _EMPTY.fullmatch(text):
+        if word is None and _EMPTY.fullmatch(text.replace("_", " ")):
             return ()
         return word
 
