@@ -6,8 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +21,9 @@ from eval.episodes import Task, play_all
 from eval.records import SUMMARY, EpisodeRecord, RunDirectory, check_free, write_json
 from eval.runs import Evaluation, manifest
 from eval.summary import RATES, summarise
+from tmtrain.generation import awake, calls_of, decoding
 from tmtrain.recipe import GRPORecipe
-from tmtrain.rollout import RoundPolicy, calls_of
+from tmtrain.rollout import RoundPolicy
 
 BEST = "best"
 
@@ -125,7 +125,7 @@ class HeldOutEvaluation(TrainerCallback):
         tasks = [Task(p) for p in self._problems[accelerator.process_index :: accelerator.num_processes]]
         episodes = play_all(tasks, self._recipe.setting, policy, concurrency=self._recipe.eval_batch_size, on_record=own.append)
         seed = self._recipe.eval_seed + accelerator.process_index
-        with _decoding(self._trainer, self._reply_tokens, self._recipe.eval_temperature, seed):
+        with awake(self._trainer), decoding(self._trainer, self._reply_tokens, self._recipe.eval_temperature, seed):
             asyncio.run(policy.run(episodes, [self._chat.tokenizer.pad_token_id]))
         played = {r.key: r for r in map(EpisodeRecord.from_json, gather_object([r.to_json() for r in own]))}
         return policy, [played[Task(p).key] for p in self._problems]
@@ -142,36 +142,6 @@ class HeldOutEvaluation(TrainerCallback):
         if self._trainer.accelerator.is_main_process:
             write_json(note, {"step": step, "metric": self._recipe.best_metric, "value": value})
         self._trainer.accelerator.wait_for_everyone()
-
-
-@contextmanager
-def _decoding(trainer: Any, max_tokens: int, temperature: float, seed: int) -> Iterator[None]:
-    """Has the trainer's generation decode at a temperature for a while, 0 being greedy, at most so many tokens a reply."""
-    import torch
-
-    device = trainer.accelerator.device
-    with torch.random.fork_rng([device] if device.type == "cuda" else []):  # left to itself it would touch every GPU of the machine
-        torch.manual_seed(seed)
-        if trainer.use_vllm:
-            engine = trainer.vllm_generation
-            before = engine.temperature, engine.generation_kwargs
-            engine.temperature, engine.generation_kwargs = temperature, {**engine.generation_kwargs, "max_tokens": max_tokens}
-            try:
-                yield
-            finally:
-                engine.temperature, engine.generation_kwargs = before
-            return
-        from transformers import GenerationConfig
-
-        kept, own = trainer.generation_kwargs, trainer.generation_config
-        sampled = ("do_sample", "temperature", "top_p", "top_k", "min_p")
-        drawn = {"do_sample": True, "temperature": temperature, "top_p": 1.0, "top_k": 0} if temperature else {"do_sample": False}
-        used = {**{k: v for k, v in kept.items() if k not in sampled}, **drawn, "max_new_tokens": max_tokens}
-        trainer.generation_kwargs, trainer.generation_config = used, GenerationConfig(**used, disable_compile=True)
-        try:
-            yield
-        finally:
-            trainer.generation_kwargs, trainer.generation_config = kept, own
 
 
 def check_start(before: Mapping[str, Any], least: float) -> None:

@@ -24,9 +24,7 @@ from eval.batching import settle
 from eval.episodes import OverlongPrompt, Task, play_all
 from eval.records import EpisodeRecord
 from tmtrain.credit import CreditedStep
-
-#: Prompts in, and for each the new token ids; beside them their log-probabilities, or None where the engine gives none.
-Generate = Callable[[list[list[int]]], tuple[list[list[int]], "list[list[float]] | None"]]
+from tmtrain.generation import Generate, awake, calls_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,20 +160,6 @@ class RoundPolicy(TokenPolicy):
         await playing
 
 
-def calls_of(trainer: Any) -> tuple[Generate, Callable[[int], int]]:
-    """A trainer's generation call, and its way to add up a count over all processes."""
-
-    def generate(contexts: list[list[int]]) -> tuple[list[list[int]], list[list[float]] | None]:
-        return trainer._generate_single_turn(contexts, None, {}, 1)
-
-    def everywhere(count: int) -> int:
-        import torch
-
-        return int(trainer.accelerator.gather(torch.tensor([count], device=trainer.accelerator.device)).sum())
-
-    return generate, everywhere
-
-
 class WorldRollouts:
     """TRL's `rollout_func` for rows with a `problem` column.
 
@@ -198,7 +182,8 @@ class WorldRollouts:
         if len(rows) != len(prompts):
             raise RuntimeError(f"{len(prompts)} prompts for {len(rows)} rows")
 
-        self.latest = self.play([row["problem"] for row in rows], *calls_of(trainer))
+        with awake(trainer):
+            self.latest = self.play([row["problem"] for row in rows], *calls_of(trainer))
         known = all(r.logprobs is not None for r in self.latest)
         return {
             "prompt_ids": [r.prompt for r in self.latest],

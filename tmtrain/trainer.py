@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from accelerate.utils import gather_object
+from accelerate.utils import gather_object, is_peft_model
 from transformers import TrainerCallback
 from trl import GRPOTrainer
 
 from envs.verdict import Verdict
 from tmtrain import completions, credit
 from tmtrain.curriculum import Curriculum, CurriculumSampler
+from tmtrain.generation import hand_over_by_layer
 from tmtrain.rewards import PARTS, VerdictRewards
 from tmtrain.rollout import WorldRollouts
 
@@ -49,6 +50,8 @@ class VerdictTrainer(GRPOTrainer):
     ) -> None:
         self.curriculum = curriculum
         super().__init__(*args, reward_funcs=checker.functions, rollout_func=rollouts, **kwargs)
+        if self.use_vllm and is_peft_model(self.model) and self._dist.is_zero3:
+            hand_over_by_layer(self)
         self._estimate = {"outcome": None, "process": credit.process, "step_baseline": credit.step_baseline}[mode]
         self._outcome_weight, self._checker, self._rollouts = outcome_weight, checker, rollouts
         self._spelling = credit.Spelling(self.processing_class)

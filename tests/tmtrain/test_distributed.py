@@ -160,6 +160,14 @@ def test_unequal_episodes_under_zero_3_neither_hang_nor_crash(tiny_folder: Path,
         assert len((tmp_path / "out" / run / "samples.jsonl").read_text().splitlines()) == 10
 
 
+def test_an_adapted_model_under_zero_3_is_read_layer_by_layer(root: Path, tmp_path: Path) -> None:
+    printed = launch(root, "zero3_cpu", "tests/tmtrain/handover_program.py", str(tmp_path))
+    assert (tmp_path / "handover.json").is_file(), printed.stderr[-3000:]
+    found = json.loads((tmp_path / "handover.json").read_text())
+    assert (found["stage"], found["processes"], found["spread"], found["shapes"]) == (3, 2, True, True)
+    assert found["furthest"] <= 1e-6 and found["drift"] <= 1e-6
+
+
 def test_a_process_that_fails_stops_the_others_and_says_why(tiny_folder: Path, root: Path, tmp_path: Path) -> None:
     started = time.monotonic()
     printed = launch(root, "ddp_cpu", "tests/tmtrain/distributed_program.py", str(tiny_folder), str(tmp_path / "out"), "fail")
