@@ -14,10 +14,11 @@ from tmtrain.buckets import Buckets, put_into_buckets
 from tmtrain.combinations import Settings, check_combinations
 from tmtrain.data import Mixture, data_record, demonstrations_by_turns
 from tmtrain.launch import check_processes, is_main_process, launched_sharding
-from tmtrain.models import load_for_training, new_adapter
+from tmtrain.models import check_tokenizer, load_for_training, new_adapter, training_tokenizer
 from tmtrain.positions import GapCollator
 from tmtrain.provenance import read_training_record, write_training_record
 from tmtrain.recipe import SFTRecipe
+from tmtrain.templates import training_template
 
 if TYPE_CHECKING:
     from trl import ModelConfig, SFTConfig, SFTTrainer
@@ -38,7 +39,11 @@ def train_sft(recipe: SFTRecipe, config: SFTConfig, options: ModelConfig, held: 
         return checkpoint
     zero_stage, sharded = launched_sharding()
     check_combinations(Settings(recipe, config, options, zero_stage=zero_stage, sharded=sharded))
-    model, tokenizer = load_for_training(recipe.model, config.seed, options, trust_remote_code=recipe.trust_remote_code)
+    trust = {"trust_remote_code": recipe.trust_remote_code}
+    tokenizer = training_tokenizer(recipe.model, **trust)  # looked at before minutes go into the weights
+    check_tokenizer(tokenizer, recipe.model)
+    training_template(tokenizer, recipe.model)
+    model, tokenizer = load_for_training(recipe.model, config.seed, options, **trust)
     barred = frozenset(p.canonical for p in held)
     mixtures = [Mixture(recipe.env, stage.levels, config.seed, f"sft/{i}") for i, stage in enumerate(recipe.stages)]
     problems = [list(islice(m.problems(barred), stage.problems)) for m, stage in zip(mixtures, recipe.stages, strict=True)]
@@ -88,7 +93,9 @@ def build_sft_trainer(
     config.assistant_only_loss = True
     dataset = Dataset.from_list(list(rows))
     trainer_class = _whole_logits_trainer() if whole_logits else SFTTrainer
+    template, tokenizer.chat_template = tokenizer.chat_template, training_template(tokenizer, "the tokenizer")
     trainer = trainer_class(model=model, args=config, train_dataset=dataset, processing_class=tokenizer, peft_config=adapter)
+    tokenizer.chat_template = template  # the checkpoint keeps the model's own
     prepared: Any = trainer.train_dataset
     longest = max(len(ids) for ids in prepared["input_ids"])
     if limit is not None and longest > limit:

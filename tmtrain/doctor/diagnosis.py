@@ -17,6 +17,7 @@ from tmtrain.doctor.plan import SAMPLE, Plan
 from tmtrain.doctor.versions import check_versions
 from tmtrain.models import check_terminator, check_tokenizer, training_tokenizer
 from tmtrain.recipe import GRPORecipe
+from tmtrain.templates import training_template
 
 #: How much shorter than the real counts those of the stand-in tokenizer may be.
 SLACK = 1.05
@@ -145,18 +146,12 @@ def _tokenizer(plan: Plan, tokenizer: Any, config: Any) -> Iterator[Finding]:
     try:
         check_tokenizer(tokenizer, plan.model)
         check_terminator(tokenizer, config, plan.model)
+        if not isinstance(plan.recipe, GRPORecipe):
+            training_template(tokenizer, plan.model)
     except ValueError as error:
         yield Finding(Level.NO, "tokenizer", f"model: {error}")
         return
-    marked = "{% generation" in tokenizer.chat_template or "{%- generation" in tokenizer.chat_template
-    if isinstance(plan.recipe, GRPORecipe) or marked:
-        yield Finding(Level.YES, "tokenizer", f"replies end with {tokenizer.eos_token!r}, padding is {tokenizer.pad_token!r}")
-    else:
-        yield Finding(
-            Level.NOTE,
-            "tokenizer",
-            "its template has no {% generation %} markers: TRL replaces it by one of its own where it knows the family",
-        )
+    yield Finding(Level.YES, "tokenizer", f"replies end with {tokenizer.eos_token!r}, padding is {tokenizer.pad_token!r}")
 
 
 def _lengths(plan: Plan, measured: Measured, arch: Architecture | None) -> Iterator[Finding]:
