@@ -1,14 +1,15 @@
 """Does training work on this GPU, and how fast? `python -m tests.gpu_check`: minutes on one GPU, no network, no download.
 
 The tiny model and one of about 100 million parameters, both freshly initialised, take a few steps of SFT and of GRPO with step credit in
-bf16. Checked: losses are finite, weights move, memory is what the doctor says or less. Without a GPU nothing is run, and that is said;
-`--cpu` tries the script itself with the tiny model.
+bf16. Checked: losses are finite and SFT moves the weights; time and memory are printed. Of several GPUs the first is used. Without a GPU
+nothing is run, and that is said; `--cpu` tries the script itself with the tiny model.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import os
 import sys
 import tempfile
 import time
@@ -101,6 +102,7 @@ def measure(kind: str, size: str, problems: Sequence[Problem], *, gpu: bool, ste
 
 
 def main() -> None:
+    os.environ.setdefault("CUDA_VISIBLE_DEVICES", "0")  # with more, transformers would make one process serve them all
     import torch
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

@@ -135,6 +135,11 @@ _GRPO = (
         "the history oracle rewrites the context every turn, so an episode is no one sequence to train on: leave history out, or use SFT",
     ),
     Combination(
+        "load_in_4bit, load_in_8bit",
+        lambda s: _quantized(s) and _engine(s),
+        "TRL would have vLLM load weights of the same kind, which this vLLM cannot: set use_vllm: false",
+    ),
+    Combination(
         "vllm_importance_sampling_mode",
         lambda s: _engine(s) and s.config.vllm_importance_sampling_correction and s.config.vllm_importance_sampling_mode == "sequence_mask",
         "sequence_mask drops long episodes, whose small differences add up: set it to token_truncate",

@@ -15,7 +15,7 @@ from tmtrain.combinations import Settings, check_combinations
 from tmtrain.data import Mixture, data_record, expert_lengths, prompt_row
 from tmtrain.evaluation import most_reply_tokens
 from tmtrain.launch import check_processes, is_main_process, launched_sharding
-from tmtrain.models import load_for_training, new_adapter
+from tmtrain.models import keep_adapter_precise, load_for_training, new_adapter
 from tmtrain.provenance import read_training_record, write_training_record
 from tmtrain.recipe import GRPORecipe
 from tmtrain.rewards import PARTS, VerdictRewards
@@ -183,7 +183,7 @@ def build_grpo_trainer(
         levels = [mixture.level(p) for p in problems]
         batches, rng = generation_batches(config), stream("curriculum", config.seed)
         curriculum = Curriculum(levels, mixture.weights, mixture.starts, kind=recipe.curriculum, batches=batches, rng=rng)
-    return VerdictTrainer(
+    trainer = VerdictTrainer(
         model=model,
         callbacks=[Guards()],
         args=config,
@@ -196,3 +196,5 @@ def build_grpo_trainer(
         rollouts=rollouts,
         peft_config=adapter,
     )
+    keep_adapter_precise(trainer.model)
+    return trainer

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from eval.backends.folder import resolve
 from eval.backends.pretrained import load_base, load_config, load_tokenizer
+from tmtrain.launch import launched_sharding
 from tmtrain.specialist import specialist_model, specialist_tokenizer
 from tmtrain.tiny import tiny_model, tiny_tokenizer
 
@@ -62,6 +63,15 @@ def new_adapter(model: Any, options: ModelConfig) -> Any:
     from trl import get_peft_config
 
     return None if getattr(model, "peft_config", None) is not None else get_peft_config(options)
+
+
+def keep_adapter_precise(model: Any) -> None:
+    """Puts the adapter on quantized weights back into 32 bits: TRL makes it 16, in which most steps of a usual learning rate are lost by
+    rounding. DeepSpeed keeps 32 bits of its own, and FSDP spreads only weights of one type."""
+    if getattr(model, "is_quantized", False) and launched_sharding() == (0, False):
+        for parameter in model.parameters():
+            if parameter.requires_grad:
+                parameter.data = parameter.data.float()
 
 
 def training_config(name: str, *, trust_remote_code: bool = False) -> Any:

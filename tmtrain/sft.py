@@ -14,7 +14,7 @@ from tmtrain.buckets import Buckets, put_into_buckets
 from tmtrain.combinations import Settings, check_combinations
 from tmtrain.data import Mixture, data_record, demonstrations_by_turns
 from tmtrain.launch import check_processes, is_main_process, launched_sharding
-from tmtrain.models import check_tokenizer, load_for_training, new_adapter, training_tokenizer
+from tmtrain.models import check_tokenizer, keep_adapter_precise, load_for_training, new_adapter, training_tokenizer
 from tmtrain.positions import GapCollator
 from tmtrain.provenance import read_training_record, write_training_record
 from tmtrain.recipe import SFTRecipe
@@ -96,6 +96,7 @@ def build_sft_trainer(
     template, tokenizer.chat_template = tokenizer.chat_template, training_template(tokenizer, "the tokenizer")
     trainer = trainer_class(model=model, args=config, train_dataset=dataset, processing_class=tokenizer, peft_config=adapter)
     tokenizer.chat_template = template  # the checkpoint keeps the model's own
+    keep_adapter_precise(trainer.model)
     prepared: Any = trainer.train_dataset
     longest = max(len(ids) for ids in prepared["input_ids"])
     if limit is not None and longest > limit:

@@ -14,10 +14,11 @@ import pytest
 pytest.importorskip("trl")
 
 import torch
+from peft import LoraConfig, get_peft_model
 from trl import ModelConfig, SFTConfig
 
 from tmtrain.cli import main
-from tmtrain.models import load_for_training, new_adapter
+from tmtrain.models import keep_adapter_precise, load_for_training, new_adapter
 from tmtrain.recipe import SFTRecipe, Stage
 from tmtrain.sft import train_sft
 from tmtrain.tiny import tiny_model, tiny_tokenizer
@@ -132,3 +133,18 @@ def test_an_adapter_from_sft_through_grpo_to_a_merged_model(tiny_folder: Path, r
             load_for_training(str(f), 0, ModelConfig())[0].eval()(ids).logits for f in (tmp_path / "merged", further, tiny_folder)
         )
     assert torch.allclose(whole, adapted, atol=1e-5) and not torch.allclose(whole, plain, atol=1e-3)
+
+
+def test_an_adapter_on_quantized_weights_is_trained_in_32_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    def adapted() -> Any:
+        model = get_peft_model(tiny_model(0), LoraConfig(r=4, target_modules=["q_proj"])).to(torch.bfloat16)
+        model.base_model.model.is_quantized = True
+        return model
+
+    model = adapted()
+    keep_adapter_precise(model)
+    assert {p.dtype for p in model.parameters() if p.requires_grad} == {torch.float32}
+    assert {p.dtype for p in model.parameters() if not p.requires_grad} == {torch.bfloat16}
+    monkeypatch.setenv("ACCELERATE_USE_DEEPSPEED", "true")
+    keep_adapter_precise(spread := adapted())
+    assert {p.dtype for p in spread.parameters()} == {torch.bfloat16}, "DeepSpeed keeps 32 bits of its own"

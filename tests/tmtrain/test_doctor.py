@@ -115,6 +115,7 @@ MISTAKES: dict[str, tuple[Plant, str]] = {
     "long episodes dropped": (changed("vllm_importance_sampling_mode=sequence_mask"), r"vllm_importance_sampling_mode: .* token_truncate"),
     "checkpoints without the weights": (partial_checkpoints, r"zero3_save_16bit_model .* set it to true"),
     "four bits trained themselves": (changed("load_in_4bit=true"), r"load_in_4bit, load_in_8bit: .* use_peft: true"),
+    "four bits in vLLM": (changed("load_in_4bit=true", "use_peft=true"), r"load_in_4bit, load_in_8bit: .* set use_vllm: false"),
     "32 bits on GPUs": (changed("bf16=false"), r"bf16: .* set it to true"),
     "no template": (tokenizer(lambda t: setattr(t, "chat_template", None)), r"model: .* has no chat template: set"),
     "padding that ends": (tokenizer(lambda t: setattr(t, "pad_token", t.eos_token)), r"model: .* pads with its eos_token.* set another"),
