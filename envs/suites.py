@@ -112,7 +112,7 @@ _ALL = [
         Suite(f"turing-{name}", f"a Turing machine as a 2-tag system, run to its halt: {program.summary}", _turing(name))
         for name, program in PROGRAMS.items()
     ),
-    Suite("lumina-horizon", "600 problems: four worlds at six levels each", _sweep("lumina", _LUMINA, 25), ORACLES),
+    Suite("lumina-horizon", "600 problems: the paper's three worlds and tagworld, six levels each", _sweep("lumina", _LUMINA, 25), ORACLES),
     *(
         Suite(f"lumina-{world}", f"those of lumina-horizon in {world}: 25 at each level", _sweep("lumina", [world], 25), ORACLES)
         for world in _LUMINA

@@ -1,4 +1,4 @@
-"""The outcome of checking one episode, step by step: the value that rewards, metrics, filters and cards all read."""
+"""The outcome of checking one episode, step by step: the value that rewards, scores, reports and cards all read."""
 
 from __future__ import annotations
 

@@ -1,9 +1,11 @@
 """GRPO on multi-turn worlds: episodes played turn by turn in training, every action verified by the world.
 
-  accelerate launch recipes/grpo_worlds.py                         the embedded tiny model on ListWorld
-  accelerate launch recipes/grpo_worlds.py --env gridworld         … on another world, by recipes/worlds/tiny_gridworld_grpo.yaml
-  accelerate launch recipes/grpo_worlds.py --credit outcome --oracles plan
-  accelerate launch recipes/grpo_worlds.py --config my.yaml        levels may name their worlds: [{env: listworld, pops: 4, weight: 2}, …]
+  accelerate launch -q recipes/grpo_worlds.py                      the embedded tiny model on ListWorld
+  accelerate launch -q recipes/grpo_worlds.py --env gridworld      … on another world, by recipes/worlds/tiny_gridworld_grpo.yaml
+  accelerate launch -q recipes/grpo_worlds.py --credit outcome
+  accelerate launch -q recipes/grpo_worlds.py --oracles plan --warmup null --model CHECKPOINT
+                                                                   from a model taught with the plan: sft_worlds.py --oracles plan
+  accelerate launch -q recipes/grpo_worlds.py --config my.yaml     levels may name their worlds: [{env: listworld, pops: 4, weight: 2}, …]
 
 The story is that of `grpo_tag.py`: warm-up by SFT, evaluation, GRPO, evaluation on the same held-out problems, model card.
 """

@@ -3,8 +3,8 @@
   python recipes/study_credit.py                           all of it, as many runs at a time as there are cores; ends in docs/
   python recipes/study_credit.py --output runs/my_study --seeds 3 4 5 --docs runs/my_study
 
-Within a seed all modes draw the same problems in the same order, see as many rollouts and differ in `credit` alone. A study that was
-interrupted goes on where it stopped.
+Within a seed all modes draw the same problems in the same order, see as many rollouts and differ in `credit` alone. `outcome` also
+rewards success and format (the recipes' `reward`), which step credit does not. A study that was interrupted goes on where it stopped.
 """
 
 from __future__ import annotations

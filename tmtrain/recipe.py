@@ -129,14 +129,15 @@ class GRPORecipe(Recipe):
         warmup: An SFT recipe (a path relative to the working directory) that is run first and whose result is trained on.
         credit: Where advantages fall: `outcome` (plain GRPO: on the whole reply alike), `process` or `step_baseline`, see
             `tmtrain.credit`.
-        outcome_weight: With step credit, the share of the outcome's advantage, 0…1.
+        outcome_weight: With step credit, the share of the outcome's advantage, 0…1. At 0 the weights of `reward` train nothing.
         curriculum: `none` draws levels by their weights; `success` by how often their groups differed lately, see `tmtrain.curriculum`.
             Levels join in at their `from`, either way.
         eval_every: Steps between evaluations on the held-out problems while training; 0 evaluates before and after only.
         best_metric: With `eval_every`: the score by which the best checkpoint is kept, see `eval.summary.RATES`.
         min_start_accuracy: Least share of right steps, the first of each episode left out, that the model must get before GRPO on the
             held-out problems: a policy that is never right has nothing to be rewarded for. 0 starts from anything.
-        reward: Weights of the reward's parts: `step` (share of correct steps), `success`, `format` (share of readable steps).
+        reward: Weights of the reward's parts: `step` (share of correct steps), `success`, `format` (share of readable steps). With step
+            credit a step's own reward is 1 where it is right, else 0, and these weights count only through `outcome_weight`.
     """
 
     levels: list[dict[str, Any]] = field(default_factory=list)

@@ -2,7 +2,8 @@
 
 MODEL is a checkpoint folder, a LoRA adapter's folder, a model of the hub, the name of a served model (with --base-url), or a scripted
 policy: expert, random, noisy:P (errs with probability P a step), replay:FILE (a run's or a published file's answers), or
-weak:NAME[:AMOUNT] (an agent with a known weakness in a multi-turn world: WEAKNESSES).
+weak:NAME[:AMOUNT] (an agent with a known weakness in a multi-turn world: forgets, miscounts, reexpands, lost, literal, ignores-state,
+shortsighted or distracted).
 
 With --oracles all or --wording all the model is loaded once and plays the same problems in every setting, each into a run directory of its
 own under DIR, named like its setting; `tmtrain oracles DIR` then reports on them.
