@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from accelerate.utils import gather_object
+from accelerate.utils import broadcast_object_list, gather_object
 from transformers import TrainerCallback
 
 from envs.problem import Problem
@@ -131,15 +131,17 @@ class HeldOutEvaluation(TrainerCallback):
         return policy, [played[Task(p).key] for p in self._problems]
 
     def _keep_best(self, step: int, value: float | None) -> None:
-        """Saves the model where no step before scored as high. What was best is read from the disk, so a resumed run knows it."""
+        """Saves the model where no step before scored as high. What was best is read from the disk, so a resumed run knows it; by one
+        process, since a shared folder may show others an older note."""
         best = self._directory / BEST
         note = best / "held_out.json"
-        before = json.loads(note.read_text(encoding="utf-8"))["value"] if note.is_file() else None
-        if value is None or (before is not None and value <= before):
+        is_main = self._trainer.accelerator.is_main_process
+        before = [json.loads(note.read_text(encoding="utf-8"))["value"] if is_main and note.is_file() else None]
+        broadcast_object_list(before)
+        if value is None or (before[0] is not None and value <= before[0]):
             return
-        self._trainer.accelerator.wait_for_everyone()  # all have read the note before it is written anew
         self._trainer.save_model(str(best))
-        if self._trainer.accelerator.is_main_process:
+        if is_main:
             write_json(note, {"step": step, "metric": self._recipe.best_metric, "value": value})
         self._trainer.accelerator.wait_for_everyone()
 
