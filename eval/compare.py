@@ -16,6 +16,8 @@ from eval.statistics import bootstrap, resample
 
 #: Horizons with fewer pairs are not compared by themselves.
 LEAST_PAIRS = 10
+#: The scores that are compared at each horizon.
+BY_HORIZON = ("success_rate", "step_accuracy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,8 @@ class Comparison:
         verdicts_differ: Episodes (problem id/sample) whose verdicts differ.
         scores: For each score its value in both runs and the difference b - a with a 95 % interval (percentile bootstrap over problems,
             the same resamples for both runs).
-        by_horizon: The success rate and the step accuracy in the same form, for each horizon that has at least ten pairs.
+        by_horizon: The success rate and the step accuracy in the same form, for each horizon that has at least ten pairs. A score that
+            one of the runs does not have is left out, here as in `scores`.
         success: McNemar's test, or None where problems have several samples, which are not independent.
         settings: In what the runs differ, besides the scores.
     """
@@ -123,7 +126,8 @@ def _by_horizon(a: list[EpisodeRecord], b: list[EpisodeRecord]) -> Iterator[dict
         pairs = [(x, y) for x, y in zip(a, b, strict=True) if x.problem["horizon"] == horizon]
         if len(pairs) >= LEAST_PAIRS:
             found = _differences([x.verdict for x, _ in pairs], [y.verdict for _, y in pairs], [x.problem["id"] for x, _ in pairs])
-            yield {"horizon": horizon, "pairs": len(pairs), **{name: found[name] for name in ("success_rate", "step_accuracy")}}
+            # Where the episodes of one run end before their first step, it has no step accuracy there.
+            yield {"horizon": horizon, "pairs": len(pairs), **{name: found[name] for name in BY_HORIZON if name in found}}
 
 
 def _mcnemar(a: list[Verdict], b: list[Verdict]) -> McNemar:

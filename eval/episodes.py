@@ -22,6 +22,7 @@ class Completion:
     Attributes:
         text: What the environment reads.
         truncated: Whether a token limit cut it.
+        spent: Whether the episode's tokens are spent with it: it ends here, truncated where it is not over by itself.
         prompt_tokens, completion_tokens: Lengths in tokens, or None where the policy has no tokens.
     """
 
@@ -29,6 +30,7 @@ class Completion:
     truncated: bool = False
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    spent: bool = False
 
 
 class InfrastructureError(RuntimeError):
@@ -112,7 +114,7 @@ async def play(task: Task, setting: Setting, policy: Policy, seed: int = 0, toke
             transcript.append({"role": "error", "content": str(error)})
             break
         completion_tokens.append(completion.completion_tokens)
-        spent = token_limit is not None and _spent(completion_tokens, policy) >= token_limit
+        spent = completion.spent or (token_limit is not None and _spent(completion_tokens, policy) >= token_limit)
         text = _storable(completion.text)
         episode.reply(text, truncated=completion.truncated or spent)
         answer: Message = {"role": "assistant", "content": text}

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from envs.environment import Episode, Message
 from envs.problem import stream
-from eval.episodes import Completion, InfrastructureError, Policy, Session
+from envs.verdict import Ending
+from eval.episodes import Completion, InfrastructureError, OverlongPrompt, Policy, Session
 from eval.published import read_published
-from eval.records import SAMPLES, read_records
+from eval.records import SAMPLES, EpisodeRecord, read_records
 from eval.weak import WeakPolicy
 
 
@@ -50,35 +52,70 @@ class ScriptedPolicy(Policy):
         pass
 
 
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """What a file holds of one episode: its replies, and with what it ended where none came after them."""
+
+    replies: Sequence[Completion]
+    error: InfrastructureError | OverlongPrompt | None = None
+
+    @classmethod
+    def of(cls, record: EpisodeRecord) -> _Stored:
+        """All of a record that the verdict depends on, and its tokens."""
+        ending, texts = record.verdict.ending, record.replies
+        replies = [
+            Completion(text, prompt_tokens=prompt, completion_tokens=completion)
+            for text, prompt, completion in zip(
+                texts, _each(record.prompt_tokens, texts), _each(record.completion_tokens, texts), strict=True
+            )
+        ]
+        if replies and ending is Ending.TRUNCATED:
+            replies[-1] = replace(replies[-1], truncated=True, spent=True)
+        reason = "".join(m["content"] for m in record.messages if m["role"] == "error")
+        if ending is Ending.OVERLONG_PROMPT:
+            return cls(replies, OverlongPrompt(reason))
+        return cls(replies, InfrastructureError(reason) if ending is Ending.INFRASTRUCTURE_ERROR else None)
+
+
+def _each(tokens: Sequence[int | None], texts: Sequence[str]) -> Sequence[int | None]:
+    """The length of each reply, or of its context; None for all where a record does not have one for each."""
+    return tokens if len(tokens) == len(texts) else [None] * len(texts)
+
+
+class _Replay(Session):
+    def __init__(self, stored: _Stored, missing: str) -> None:
+        self._replies, self._error = iter(stored.replies), stored.error or InfrastructureError(missing)
+
+    async def reply(self, messages: list[Message]) -> Completion:
+        if (completion := next(self._replies, None)) is None:
+            raise self._error
+        return completion
+
+
 class ReplayPolicy(Policy):
-    """Answers what a file holds: a run's `samples.jsonl`, or answers in the published format."""
+    """Answers what a file holds: a run's `samples.jsonl`, or answers in the published format.
+
+    In the run's own setting its episodes end as they did: cut replies are cut, prompts that were too long are, and what got no answer
+    gets none.
+    """
 
     def __init__(self, path: str) -> None:
         """Raises ValueError where the file cannot be read."""
         self.name = f"replay:{path}"
-        self._replies: dict[str, list[str]] = {}
         source = Path(path)
         if source.is_dir() or source.name == SAMPLES:
-            for record in read_records(source if source.is_dir() else source.parent):
-                self._replies[record.key] = record.replies
+            records = read_records(source if source.is_dir() else source.parent)
+            self._stored = {record.key: _Stored.of(record) for record in records}
         else:
-            for answer in read_published(path):
-                self._replies[f"{answer.problem.id}/0"] = [answer.reply]
+            answers = read_published(path)
+            self._stored = {f"{a.problem.id}/0": _Stored([Completion(a.reply, completion_tokens=a.tokens)]) for a in answers}
 
     def describe(self) -> dict[str, object]:
         return {"backend": "scripted", "policy": self.name}
 
     def session(self, episode: Episode, seed: str) -> Session:
         key = seed.partition("/")[2]
-        replies = iter(self._replies.get(key, []))
-
-        def answer() -> str:
-            try:
-                return next(replies)
-            except StopIteration:
-                raise InfrastructureError(f"{self.name} holds no (further) reply for {key}") from None
-
-        return _Scripted(answer)
+        return _Replay(self._stored.get(key, _Stored(())), f"{self.name} holds no (further) reply for {key}")
 
     async def close(self) -> None:
         pass

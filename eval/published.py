@@ -52,7 +52,8 @@ def read_published(path: str | Path) -> list[Answer]:
             raise ValueError(f"{path}: sample {problem.id!r} has no answer 'ans': these are problems, not results")
         # An API that refused or failed is stored as null by some runners: that is no answer, not a crash.
         reply = sample["ans"] if isinstance(sample["ans"], str) else ""
-        answers.append(Answer(problem, reply, sample.get("num_token") or None))
+        tokens = sample.get("num_token")
+        answers.append(Answer(problem, reply, tokens if isinstance(tokens, int) and tokens > 0 else None))
     return answers
 
 

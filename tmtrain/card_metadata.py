@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +30,8 @@ class Entry:
     Attributes:
         suite: The suite's or problem file's name, as a name on the hub may be.
         revision: Hash of the problems.
-        setting: Style, oracles, wording where it is not the standard one, and decoding.
+        setting: Style, oracles and decoding; wording, thinking and YaRN where they are not as usual, and the context's length where runs
+            differ in nothing else.
         metric: Key of METRICS.
         value, low, high: The score and its interval, fractions.
         date: Day of the run.
@@ -58,16 +60,24 @@ def entries(runs: Sequence[Run]) -> list[Entry]:
     Raises:
         ValueError: Where a score is no number.
     """
+    # Every manifest has the context's length, and none says whether it was asked for or is the model's own.
+    lengths: dict[tuple[str, str], set[int | None]] = defaultdict(set)
+    for run in runs:
+        lengths[run.manifest["suite"]["hash"], _setting(run)].add(run.manifest["policy"].get("context_length"))
     found: dict[tuple[str, ...], Entry] = {}
     for run in sorted(runs, key=lambda r: r.manifest.get("started", "")):
-        for entry in _of_run(run):
+        setting, length = _setting(run), run.manifest["policy"].get("context_length")
+        if length is not None and len(lengths[run.manifest["suite"]["hash"], setting]) > 1:
+            setting += f",context={length}"
+        for entry in _of_run(run, setting):
             found[entry.key] = entry
     return list(found.values())
 
 
-def _of_run(run: Run) -> Iterator[Entry]:
-    suite, setting = run.manifest["suite"], run.manifest["setting"]
-    sampling = run.manifest["policy"].get("sampling", {})
+def _setting(run: Run) -> str:
+    """How a run was made, but for the length of its context."""
+    setting, policy = run.manifest["setting"], run.manifest["policy"]
+    sampling, rope = policy.get("sampling", {}), policy.get("rope") or {}
     how = [f"style={setting['style']}", f"oracles={setting['oracles']}"]
     if (wording := setting.get("wording", "standard")) != "standard":
         how.append(f"wording={wording}")
@@ -76,6 +86,18 @@ def _of_run(run: Run) -> Iterator[Entry]:
         how.append(f"continued=up to {setting['token_limit']} tokens" if setting["token_limit"] else "continued")
     if run.manifest["samples"] > 1:
         how.append(f"samples={run.manifest['samples']}")
+    # A server's may read "off, where the template has a switch"; commas part the settings here.
+    if (thinking := policy.get("thinking", "template").partition(",")[0]) != "template":
+        how.append(f"thinking={thinking}")
+    if policy.get("earlier_thinking") == "drop":
+        how.append("earlier_thinking=drop")
+    if rope.get("rope_type") == "yarn":
+        how.append(f"yarn={rope['factor']:g}")
+    return ",".join(how)
+
+
+def _of_run(run: Run, setting: str) -> Iterator[Entry]:
+    suite = run.manifest["suite"]
     for metric in METRICS:
         rate = run.summary[metric]
         if rate["value"] is None:
@@ -85,7 +107,7 @@ def _of_run(run: Run) -> Iterator[Entry]:
         yield Entry(
             suite=re.sub(r"[^\w.-]+", "-", Path(suite["source"]).stem),
             revision=suite["hash"],
-            setting=",".join(how),
+            setting=setting,
             metric=metric,
             value=rate["value"],
             low=rate["low"],

@@ -63,16 +63,16 @@ def before_and_after(before: Path, after: Path) -> str:
     old, new = read_runs([before, after])
     compared = compare_runs(old, new)
     rows = [
-        (name, old.summary[_SUMMARY.get(key, key)], new.summary[_SUMMARY.get(key, key)], compared.scores[key])
+        (name, old.summary[_SUMMARY.get(key, key)], new.summary[_SUMMARY.get(key, key)], compared.scores.get(key))
         for key, name in _OVERALL.items()
     ]
     levels = {level["horizon"]: level for level in compared.by_horizon}
     for a, b in zip(old.summary["by_horizon"], new.summary["by_horizon"], strict=True):
         if (level := levels.get(a["horizon"])) is not None:
-            rows.append((f"success, {a['horizon']} steps", a["success_rate"], b["success_rate"], level["success_rate"]))
-            rows.append((f"step accuracy, {a['horizon']} steps", a["step_accuracy"], b["step_accuracy"], level["step_accuracy"]))
+            rows.append((f"success, {a['horizon']} steps", a["success_rate"], b["success_rate"], level.get("success_rate")))
+            rows.append((f"step accuracy, {a['horizon']} steps", a["step_accuracy"], b["step_accuracy"], level.get("step_accuracy")))
     lines = [f"{'% [95 % interval]':34}{'before GRPO':22}{'after GRPO':22}paired difference"]
-    lines += [f"{name:34}{percent(a):22}{percent(b):22}{percent_difference(gap['difference'])}" for name, a, b, gap in rows]
+    lines += [f"{name:34}{percent(a):22}{percent(b):22}{percent_difference(gap['difference']) if gap else '–'}" for name, a, b, gap in rows]
     if compared.success:
         lines.append(
             f"success after only: {compared.success.only_b}, before only: {compared.success.only_a} of {compared.pairs} problems; "

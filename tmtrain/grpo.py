@@ -96,7 +96,7 @@ def train_grpo(
     checkpoint = Path(config.output_dir) / "checkpoint"
     if recipe.resume and read_training_record(checkpoint):
         return checkpoint
-    from tmtrain.trainer import restore_curriculum
+    from tmtrain.trainer import CURRICULUM, restore_curriculum
 
     model, tokenizer = load_for_training(str(start), config.seed, options, trust_remote_code=recipe.trust_remote_code)
     trainer = build_grpo_trainer(model, tokenizer, mixture, problems, recipe, config, new_adapter(model, options))
@@ -104,7 +104,8 @@ def train_grpo(
     if not any(p.requires_grad for p in trainer.model.parameters()):
         raise ValueError(f"no parameter of {start} can be trained: unfreeze the model, or add an adapter")
     watching = watch(trainer, start, recipe, held)
-    begun = last_checkpoint(config.output_dir) if recipe.resume else None
+    also = [CURRICULUM] if trainer.curriculum is not None else []
+    begun = last_checkpoint(config.output_dir, also=also) if recipe.resume else None
     restore_curriculum(trainer.curriculum, begun)
     trainer.train(resume_from_checkpoint=begun)
     trainer.save_model(str(checkpoint))

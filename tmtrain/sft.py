@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
+import sys
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
@@ -143,8 +145,29 @@ def rows_before(trainer: Any, checkpoint: str) -> int:
     return rows
 
 
-def last_checkpoint(output_dir: str | None) -> str | None:
-    """The newest training checkpoint in a folder, or None."""
-    from transformers.trainer_utils import get_last_checkpoint
+def last_checkpoint(output_dir: str | None, *, also: Sequence[str] = ()) -> str | None:
+    """The newest whole training checkpoint in a folder, or None; newer ones are named on stderr.
 
-    return get_last_checkpoint(output_dir) if output_dir and Path(output_dir).is_dir() else None
+    A run that is stopped while it saves leaves one without its `trainer_state.json`, which is written last.
+
+    Args:
+        output_dir: The folder.
+        also: Names of further files that a checkpoint of this run has. Where none has them the newest one is given all the same, for it is
+            then the run that differs.
+    """
+    folders = [f for f in Path(output_dir).glob("checkpoint-*") if f.name.partition("-")[2].isdecimal()] if output_dir else []
+    folders = sorted((f for f in folders if f.is_dir()), key=lambda f: int(f.name.partition("-")[2]), reverse=True)
+    ended = [f for f in folders if _is_json(f / "trainer_state.json")]
+    whole = [f for f in ended if all((f / name).is_file() for name in also)] or ended
+    for folder in folders[: folders.index(whole[0])] if whole else folders:
+        if is_main_process():
+            print(f"note: {folder} is passed over: it was not saved to its end", file=sys.stderr)
+    return str(whole[0]) if whole else None
+
+
+def _is_json(path: Path) -> bool:
+    try:
+        json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return True

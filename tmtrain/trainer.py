@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 from accelerate.utils import gather_object, is_peft_model
-from transformers import TrainerCallback
 from trl import GRPOTrainer
 
 from envs.verdict import Verdict
+from eval.records import write_json
 from tmtrain import completions, credit
 from tmtrain.curriculum import Curriculum, CurriculumSampler
 from tmtrain.generation import hand_over_by_layer
@@ -60,8 +60,6 @@ class VerdictTrainer(GRPOTrainer):
         self._printed: int | None = self.args.num_completions_to_print
         self.num_completions_to_print = 0
         self._shown: list[completions.Completion] = []
-        if curriculum is not None:
-            self.add_callback(_CurriculumState(curriculum))
 
     def _get_train_sampler(self, dataset: Any = None) -> Any:
         if self.curriculum is None:
@@ -73,6 +71,14 @@ class VerdictTrainer(GRPOTrainer):
             repeats=self.num_iterations * self.args.steps_per_generation,
             batches=generation_batches(self.args),
         )
+
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        # Before all else: a checkpoint is whole once transformers has written its state, and earlier ones may be deleted at once.
+        if self.curriculum is not None and self.is_world_process_zero():
+            folder = Path(self.args.output_dir) / f"checkpoint-{self.state.global_step}"
+            folder.mkdir(parents=True, exist_ok=True)
+            write_json(folder / CURRICULUM, self.curriculum.state())
+        super()._save_checkpoint(model, trial)
 
     def _generate_and_score_completions(self, inputs: Any) -> Any:
         self.rows = inputs
@@ -159,18 +165,6 @@ class VerdictTrainer(GRPOTrainer):
 def generation_batches(args: Any) -> int:
     """How many batches of rollouts `max_steps` updates take."""
     return math.ceil(args.max_steps * args.gradient_accumulation_steps / (args.steps_per_generation * args.num_iterations))
-
-
-class _CurriculumState(TrainerCallback):
-    """Writes the curriculum's state into every training checkpoint."""
-
-    def __init__(self, curriculum: Curriculum) -> None:
-        self._curriculum = curriculum
-
-    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        if state.is_world_process_zero:
-            folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
-            (folder / CURRICULUM).write_text(json.dumps(self._curriculum.state()), encoding="utf-8")
 
 
 def restore_curriculum(curriculum: Curriculum | None, checkpoint: str | None) -> None:

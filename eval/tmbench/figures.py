@@ -42,7 +42,8 @@ def correlation_figure(correlations: Mapping[str, Correlation]) -> Figure:
 
 def ablation_figure(ablations: Mapping[str, Sequence[Mapping[str, Any]]], axis: str) -> Figure:
     """Pass rate and uniform step-weighted accuracy at each setting, one line a policy with its 95 % band (figures 3b to 3d of Computational
-    Reasoning of LLMs). `ablations` holds the points of each policy's `ablation.json`; settings that are names stand side by side."""
+    Reasoning of LLMs). `ablations` holds the points of each policy's `ablation.json`, of which those without a scored episode are left out;
+    settings that are names stand side by side."""
     figure = new_figure(width=9)
     labels = list(dict.fromkeys(p["label"] for points in ablations.values() for p in points))
     for axes, (key, name) in zip(
@@ -50,7 +51,9 @@ def ablation_figure(ablations: Mapping[str, Sequence[Mapping[str, Any]]], axis: 
     ):
         curves = {
             policy: [
-                (labels.index(p["label"]) if p["x"] is None else p["x"], p[key]["value"], p[key]["low"], p[key]["high"]) for p in points
+                (labels.index(p["label"]) if p["x"] is None else p["x"], p[key]["value"], p[key]["low"], p[key]["high"])
+                for p in points
+                if p[key]["value"] is not None
             ]
             for policy, points in ablations.items()
         }
@@ -77,7 +80,9 @@ def unbounded_figure(
         bars.bar(at, steps, width=width, color=COLOURS[i % len(COLOURS)], label=name)
     bars.set(xlabel="problem", ylabel="last correct step", xticks=[])
     finish(bars)
-    points = {name: [(a["step"], a["correct"] / a["total"], a["low"], a["high"]) for a in acc] for name, acc in survivals.items()}
+    points = {
+        name: [(a["step"], a["correct"] / a["total"], a["low"], a["high"]) for a in acc if a["total"]] for name, acc in survivals.items()
+    }
     draw_curves(survival, points, "step", "problems right up to here (%)", marker="")
     return figure
 
@@ -85,6 +90,8 @@ def unbounded_figure(
 def _marks(axes: Any, curves: Mapping[str, Sequence[tuple[float, float, float, float]]], labels: Sequence[str]) -> None:
     """Rates with their intervals as bars beside each other, where the settings are names."""
     for i, (name, points) in enumerate(curves.items()):
+        if not points:
+            continue
         at, value, low, high = zip(*points, strict=True)
         x = [a + 0.6 * (i + 0.5) / len(curves) - 0.3 for a in at]
         below, above = ([100 * abs(e - v) for e, v in zip(ends, value, strict=True)] for ends in (low, high))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from envs.suites import load_suite, problems_hash
+from eval.records import EpisodeRecord
 from eval.report import Run
 from eval.tmbench.correlation import MEAN_OF
 
@@ -66,22 +67,25 @@ def published_ranking(runs: Sequence[Run]) -> list[dict[str, Any]]:
     keys = ("swa_uniform", "swa_linear", "pass_rate")
     rows: list[dict[str, Any]] = [{"model": m.name, "own": False, **{key: getattr(m, key) for key in keys}} for m in read_table()]
     for run in runs:
-        check_comparable(run.name, run.manifest, len({r.problem["id"] for r in run.records}))
+        check_comparable(run.name, run.manifest, run.records)
         rows.append({"model": run.name, "own": True, **{key: run.summary[key]["value"] for key in keys}})
     return sorted(rows, key=lambda row: (row["pass_rate"], row["swa_uniform"]), reverse=True)
 
 
-def check_comparable(name: str, manifest: Mapping[str, Any], problems: int) -> None:
-    """Raises ValueError where a run cannot stand beside the table: it is not of the whole of `tmbench-v1`.
+def check_comparable(name: str, manifest: Mapping[str, Any], records: Sequence[EpisodeRecord]) -> None:
+    """Raises ValueError where a run cannot stand beside the table: its scores are not of the whole of `tmbench-v1`.
 
     Args:
         name: The run's name, for the error.
         manifest: Its manifest.
-        problems: How many problems it has finished.
+        records: Its episodes, of which only the scored ones count.
     """
     whole = load_suite(SUITE).problems()
-    if manifest["suite"]["hash"] != problems_hash(whole) or problems < len(whole):
-        found = f"{problems} problems of {manifest['suite']['source']}"
+    scored = {r.problem["id"] for r in records if r.verdict.ending.scored}
+    if manifest["suite"]["hash"] != problems_hash(whole) or len(scored) < len(whole):
+        unanswered = len({r.problem["id"] for r in records} - scored)
+        found = f"{len(scored)} problems of {manifest['suite']['source']}"
+        found += f" ({unanswered} more got no answer and are not scored: go on with --resume)" if unanswered else ""
         raise ValueError(f"the published scores are of the {len(whole)} problems of {SUITE}, {name} is of {found}: evaluate on {SUITE}")
 
 

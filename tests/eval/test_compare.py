@@ -8,14 +8,16 @@ from pathlib import Path
 import pytest
 from scipy.stats import binom
 
-from envs.environment import Setting
+from envs.environment import Episode, Message, Setting
 from envs.registry import load_env
 from envs.suites import load_suite
-from eval.compare import compare_runs
-from eval.policies import scripted_policy
+from eval.compare import BY_HORIZON, LEAST_PAIRS, compare_runs
+from eval.episodes import Completion, OverlongPrompt, Session
+from eval.policies import ScriptedPolicy, scripted_policy
 from eval.report import Run, read_runs
 from eval.runs import Evaluation, evaluate
 from tmtrain.cli import main
+from tmtrain.evaluation import before_and_after
 
 PROBLEMS = load_suite("tmbench-v1").problems()
 
@@ -98,3 +100,35 @@ def test_the_command_prints_both_and_the_difference(tmp_path: Path, capsys: pyte
     assert "B - A" in out and "McNemar" in out and "100.0" in out
     assert main(["compare", str(a), str(tmp_path)]) == 2
     assert "no run directory" in capsys.readouterr().err
+
+
+def test_a_score_that_one_run_does_not_have_at_a_level_is_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where no episode of a level gets as far as its first action, its run has no step there to be right or wrong."""
+
+    class Short(ScriptedPolicy):
+        def session(self, episode: Episode, seed: str) -> Session:
+            return Nothing() if seed.partition("/")[2].removesuffix("/0") in long else super().session(episode, seed)
+
+    class Nothing(Session):
+        async def reply(self, messages: list[Message]) -> Completion:
+            raise OverlongPrompt("9 tokens, the context 8")
+
+    drawn = load_suite("lumina-listworld").problems()
+    levels = sorted({p.horizon for p in drawn})[:2]
+    problems = [p for level in levels for p in [q for q in drawn if q.horizon == level][:LEAST_PAIRS]]
+    long = {p.id for p in problems if p.horizon == levels[1]}
+    assert len(problems) == 2 * LEAST_PAIRS
+    evaluate(Short("expert", 0.0), Evaluation(problems, "test", Setting("compact")), tmp_path / "short", progress=False)
+    evaluate(ScriptedPolicy("expert", 0.0), Evaluation(problems, "test", Setting("compact")), tmp_path / "whole", progress=False)
+    found = compare_runs(*two(tmp_path / "short", tmp_path / "whole"))
+    assert [set(level) & set(BY_HORIZON) for level in found.by_horizon] == [set(BY_HORIZON), {"success_rate"}]
+    assert found.by_horizon[1]["success_rate"]["difference"]["value"] == 1.0
+    assert main(["compare", str(tmp_path / "short"), str(tmp_path / "whole")]) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith(f"step accuracy, {levels[1]} steps")]
+    assert line.split()[-3:] == ["–", "–", "–"]
+    (line,) = [
+        line
+        for line in before_and_after(tmp_path / "short", tmp_path / "whole").splitlines()
+        if line.startswith(f"step accuracy, {levels[1]}")
+    ]
+    assert line.split()[4] == "–" and "100.0" in line and line.endswith("–")

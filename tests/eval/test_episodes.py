@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from envs.environment import Episode, Message, Setting
+from envs.problem import Problem
 from envs.suites import load_suite
 from envs.verdict import Ending
 from eval.batching import Batcher
@@ -18,6 +21,7 @@ from eval.episodes import Completion, InfrastructureError, OverlongPrompt, Task,
 from eval.policies import ScriptedPolicy, scripted_policy
 from eval.published import read_published
 from eval.records import RunDirectory, read_manifest, read_records
+from eval.report import read_runs, write_report
 from eval.runs import Evaluation, evaluate, evaluate_all
 
 PROBLEMS = load_suite("tmbench-v1").problems()
@@ -99,11 +103,76 @@ def test_replaying_a_published_file_gives_its_score(shared: Path, tmp_path: Path
     assert summary["pass_rate"]["n"] == len(read_published(shared / "tmbench" / "results_gemini-2.5-pro.json"))
 
 
-def test_replaying_a_run_gives_the_same_verdicts(tmp_path: Path) -> None:
-    evaluation = Evaluation(PROBLEMS[:10], "s", Setting())
-    first = evaluate(scripted_policy("noisy:0.05"), evaluation, tmp_path / "a", progress=False)
-    second = evaluate(scripted_policy(f"replay:{tmp_path / 'a'}"), evaluation, tmp_path / "b", progress=False)
-    assert first["acc"] == second["acc"]
+def test_what_is_known_of_published_answers_tokens_is_reported(shared: Path, tmp_path: Path) -> None:
+    file = shared / "tmbench" / "results_gemini-2.5-pro.json"
+    summary = evaluate(scripted_policy(f"replay:{file}"), Evaluation(PROBLEMS, "s", Setting()), tmp_path / "run", progress=False)
+    counts = [sample["num_token"] for sample in json.loads(file.read_text())["samples"]]
+    spread = summary["tokens"]["completion_per_turn"]
+    assert (spread["total"], spread["max"]) == (sum(counts), max(counts)) and summary["tokens"]["prompt"] is None
+    write_report(read_runs([tmp_path / "run"]), tmp_path / "report")
+    assert (tmp_path / "report" / "plots" / "tokens.png").exists()
+
+
+@pytest.mark.parametrize(("tokens", "known"), [(7, 7), (None, None), (0, None), ("many", None)])
+def test_tokens_that_a_published_file_does_not_count_are_unknown(tokens: Any, known: int | None, tmp_path: Path) -> None:
+    sample = {"init_str": "AB", "rule": {"A": "B", "B": "A"}, "delete_count": 2, "ans": "", "num_token": tokens}
+    (tmp_path / "r.json").write_text(json.dumps({"samples": [sample], "max_step": 3}))
+    assert [a.tokens for a in read_published(tmp_path / "r.json")] == [known]
+
+
+class Ends(ScriptedPolicy):
+    """A noisy policy that counts tokens. Every second of its episodes does not end by itself, in one way after the other, and at a later
+    turn than those before."""
+
+    ways = (Ending.TRUNCATED, Ending.OVERLONG_PROMPT, Ending.INFRASTRUCTURE_ERROR)
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__("noisy", 0.01)
+        self.ends = {f"0/{p.id}/0": (i // 3, self.ways[i % 3]) for i, p in enumerate(problems[::2])}
+
+    def session(self, episode: Episode, seed: str) -> Any:
+        scripted = super().session(episode, seed)
+        last, ending = self.ends.get(seed, (99, Ending.WRONG))
+        turns = iter(range(100))
+
+        class Session:
+            async def reply(self, messages: list[Message]) -> Completion:
+                turn = next(turns)
+                if turn >= last and ending is Ending.OVERLONG_PROMPT:
+                    raise OverlongPrompt("9 tokens, the context 8")
+                if turn >= last and ending is Ending.INFRASTRUCTURE_ERROR:
+                    raise InfrastructureError("no answer from the server")
+                text = (await scripted.reply(messages)).text
+                text = text[: len(text) // 2] if turn >= last else text
+                return Completion(text, turn >= last, prompt_tokens=100 + turn, completion_tokens=len(text))
+
+        return Session()
+
+
+@pytest.mark.parametrize(
+    ("suite", "setting"),
+    [("tmbench-v1", Setting()), ("lumina-listworld", Setting("compact")), ("tmbench-unbounded", Setting(continued=True))],
+)
+def test_replaying_a_run_gives_the_same_verdicts(suite: str, setting: Setting, tmp_path: Path) -> None:
+    """However its episodes ended, with their tokens and what was said of those that were not answered."""
+    problems = load_suite(suite).problems()[:20]
+    limit = 10_000 if setting.continued else None
+    first = evaluate(Ends(problems), Evaluation(problems, "s", setting, token_limit=limit), tmp_path / "a", progress=False)
+    assert {"truncated", "overlong_prompt", "infrastructure_error"} < first["endings"].keys()
+    for path in (tmp_path / "a", tmp_path / "a" / "samples.jsonl"):
+        second = evaluate(scripted_policy(f"replay:{path}"), Evaluation(problems, "s", setting), tmp_path / path.name / "b", progress=False)
+        assert second == first
+    records, again = ({r.key: replace(r, seconds=0) for r in read_records(tmp_path / run)} for run in ("a", "a/b"))
+    assert again == records
+
+
+def test_a_record_without_a_count_for_each_reply_is_replayed(tmp_path: Path) -> None:
+    record = asyncio.run(play(Task(PROBLEMS[0]), Setting(), scripted_policy("expert")))
+    run = RunDirectory(tmp_path, {})
+    run.append(replace(record, prompt_tokens=(), completion_tokens=(1, 2)))
+    run.close()
+    again = asyncio.run(play(Task(PROBLEMS[0]), Setting(), scripted_policy(f"replay:{tmp_path}")))
+    assert (again.verdict, again.prompt_tokens, again.completion_tokens) == (record.verdict, (None,), (None,))
 
 
 def test_infrastructure_errors_are_named_and_unscored() -> None:

@@ -42,6 +42,21 @@ def test_difficulty_gets_a_run_a_setting_and_a_figure(tmp_path: Path, capsys: py
     assert "is an ablation of difficulty, not of alphabets" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("kind", "values"), [("difficulty", ["2", "3"]), ("alphabets", ["roman", "greek"]), ("unbounded", ["tmbench-unbounded"])]
+)
+def test_a_setting_without_an_answer_is_named_and_not_drawn(
+    kind: str, values: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(capsys, "eval", "expert", "--suite", "lumina-tiny", "--limit", "1", "-o", str(tmp_path / "elsewhere"))
+    silent = f"replay:{tmp_path / 'elsewhere'}"  # holds no answer to these problems
+    assert main(["ablate", kind, silent, "--values", *values, "--limit", "5", "-o", str(tmp_path / "silent")]) == 0
+    out = capsys.readouterr().out
+    assert "–" in out and (tmp_path / "silent" / "ablation.png").exists()
+    beside = ["--beside", str(tmp_path / "silent")]
+    assert main(["ablate", kind, "expert", "--values", *values, "--limit", "1", "-o", str(tmp_path / "b"), *beside]) == 0
+
+
 def test_unbounded_reports_each_problems_last_correct_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = run(capsys, "ablate", "unbounded", "noisy:0.05", "--limit", "2", "-o", str(tmp_path))
     assert [e["horizon"] for e in found["last_correct"]] == [1000, 1000]

@@ -97,6 +97,28 @@ def test_one_entry_for_each_dataset_metric_and_setting(made: Path, tmp_path: Pat
     assert len(ModelCard.load(write_card(made / "checkpoint", runs).path).data.eval_results) == 3 * len(METRICS)
 
 
+def test_runs_that_differ_in_how_the_model_was_read_have_entries_of_their_own(made: Path, tmp_path: Path) -> None:
+    plain = json.loads((made / "run_checkpoint" / "manifest.json").read_text())
+    assert plain["policy"]["thinking"] == "template" and plain["policy"]["context_length"] == 8192
+    yarn = {"rope_type": "yarn", "factor": 4.0, "rope_theta": 10000.0}
+    differences = {
+        "thinking": {"thinking": "off"},
+        "served": {"thinking": "off, where the template has a switch", "earlier_thinking": "drop"},
+        "stretched": {"rope": yarn, "context_length": 32768},
+        "short": {"context_length": 4096},
+    }
+    for name, difference in differences.items():
+        shutil.copytree(made / "run_checkpoint", tmp_path / name)
+        (tmp_path / name / "manifest.json").write_text(json.dumps({**plain, "policy": {**plain["policy"], **difference}}))
+    written = write_card(made / "checkpoint", [made / "run_checkpoint", *(tmp_path / name for name in differences)])
+    usual = "style=compact,oracles=none,temperature=0.0,top_p=1.0,top_k=0,max_tokens=8"
+    settings = {r.dataset_config for r in ModelCard.load(written.path).data.eval_results}
+    more = ("context=8192", "context=4096", "thinking=off", "thinking=off,earlier_thinking=drop", "yarn=4")
+    assert settings == {f"{usual},{text}" for text in more}
+    (entry, *_) = ModelCard.load(write_card(made / "checkpoint", [made / "run_checkpoint"]).path).data.eval_results
+    assert entry.dataset_config == usual, "alone a run needs no context to be told apart"
+
+
 def test_the_hubs_result_files_hold_the_same_numbers(made: Path) -> None:
     written = write_card(made / "checkpoint", [made / "run_checkpoint"])
     (path,) = written.eval_results

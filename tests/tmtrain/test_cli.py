@@ -106,6 +106,7 @@ def test_evaluating_scoring_again_and_reporting(tmp_path: Path, capsys: pytest.C
     assert {p.name for p in directory.iterdir()} == {"manifest.json", "samples.jsonl", "summary.json"}
     again = run(capsys, "score", str(directory))
     assert again["changed"] == [] and again["acc"] == summary["acc"]
+    assert run(capsys, "score", str(directory / "samples.jsonl")) == again
     report = run(capsys, "report", str(directory))
     page = Path(report["report"]).read_text()
     assert 'src="data:image/png;base64,' in page and "http" not in page.replace("http-equiv", ""), "the page must stand alone"

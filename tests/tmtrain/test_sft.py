@@ -15,7 +15,7 @@ from envs.environment import Setting
 from tmtrain.config import make_configs
 from tmtrain.data import Mixture, demonstrations_by_turns
 from tmtrain.recipe import SFTRecipe, Stage
-from tmtrain.sft import build_sft_trainer, train_sft
+from tmtrain.sft import build_sft_trainer, last_checkpoint, train_sft
 from tmtrain.tiny import tiny_model, tiny_tokenizer
 
 
@@ -61,6 +61,41 @@ def test_a_resumed_run_goes_on_with_the_gaps_that_it_would_have_had(bucket_token
     shutil.copytree(middle, tmp_path / "resumed" / middle.name)
     resumed = run("resumed", resume=True)
     assert all(whole[name].equal(resumed[name]) for name in whole)
+
+
+def saved(folder: Path, step: int, *files: str) -> str:
+    """A training checkpoint that holds these files besides its weights."""
+    checkpoint = folder / f"checkpoint-{step}"
+    checkpoint.mkdir()
+    for name in ("model.safetensors", *files):
+        (checkpoint / name).write_text("{}")
+    return str(checkpoint)
+
+
+def test_a_checkpoint_that_was_not_saved_to_its_end_is_passed_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert last_checkpoint(None) is None and last_checkpoint(str(tmp_path / "none")) is None
+    torn = saved(tmp_path, 4)
+    assert last_checkpoint(str(tmp_path)) is None, "the run begins anew"
+    whole = saved(tmp_path, 2, "trainer_state.json")
+    saved(tmp_path, 1, "trainer_state.json")
+    (tmp_path / "checkpoint").mkdir()
+    capsys.readouterr()
+    assert last_checkpoint(str(tmp_path)) == whole
+    assert capsys.readouterr().err == f"note: {torn} is passed over: it was not saved to its end\n"
+    (tmp_path / "checkpoint-4" / "trainer_state.json").write_text('{"global_step": ')
+    assert last_checkpoint(str(tmp_path)) == whole
+    (tmp_path / "checkpoint-4" / "trainer_state.json").write_text("{}")
+    assert last_checkpoint(str(tmp_path)) == torn
+    ten = saved(tmp_path, 10, "trainer_state.json")
+    assert last_checkpoint(str(tmp_path)) == ten, "by number, not by name"
+
+
+def test_a_checkpoint_without_its_curriculum_is_passed_over(tmp_path: Path) -> None:
+    first, second = saved(tmp_path, 2, "trainer_state.json"), saved(tmp_path, 4, "trainer_state.json")
+    assert last_checkpoint(str(tmp_path), also=["curriculum.json"]) == second, "so that a run begun without one is refused"
+    (tmp_path / "checkpoint-2" / "curriculum.json").write_text("{}")
+    assert last_checkpoint(str(tmp_path), also=["curriculum.json"]) == first
+    assert last_checkpoint(str(tmp_path)) == second
 
 
 @pytest.mark.parametrize("name", ["bucket_tokens", "position_gap", "eval_temperature"])

@@ -15,6 +15,8 @@ import pytest
 pytest.importorskip("trl")
 
 import torch
+import transformers
+from transformers import TrainerState
 from trl import GRPOConfig
 
 from envs.dataset import draw, make_params
@@ -30,7 +32,9 @@ from tmtrain.data import Mixture
 from tmtrain.grpo import build_grpo_trainer, watch
 from tmtrain.held_out import HeldOutEvaluation
 from tmtrain.recipe import GRPORecipe
+from tmtrain.sft import last_checkpoint
 from tmtrain.tiny import tiny_model, tiny_tokenizer
+from tmtrain.trainer import CURRICULUM, restore_curriculum
 
 TOKENIZER = tiny_tokenizer()
 END = TOKENIZER.eos_token_id
@@ -249,6 +253,44 @@ def test_what_people_see_of_completions_is_what_the_loss_takes(tmp_path: Path) -
     assert "completed, 4 of 4 steps right" in text and "wrong, 2 of 4 steps right" in text
     assert "1.A:B[ECB] +0.33" in text and "1.A:B[ECC] -0.67" in text
     assert "0.E:C[BC] +0.00" in text and "0.E:C[CC] -0" not in text, "what follows an error is not judged"
+
+
+@pytest.mark.parametrize(("last", "step"), [("the state", 1), ("deleting earlier checkpoints", 2)])
+def test_a_run_stopped_while_it_saves_goes_on_from_a_whole_checkpoint(
+    last: str, step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stopped before its second checkpoint's last file is written, or right after, when the first one is deleted already."""
+    grpo = {"save_strategy": "steps", "save_steps": 1, "max_steps": 3, "save_total_limit": 1}
+    made = trainer(tmp_path, "tag", [TAG], curriculum="success", grpo=grpo)
+    say(made, 3 * REPLIES)
+    write, rotate = TrainerState.save_to_json, transformers.trainer.rotate_checkpoints
+
+    def stop_before(state: TrainerState, path: str) -> None:
+        if state.global_step == 2:
+            raise KeyboardInterrupt
+        write(state, path)
+
+    def stop_after(**arguments: Any) -> None:
+        rotate(**arguments)
+        if made.state.global_step == 2:
+            raise KeyboardInterrupt
+
+    if last == "the state":
+        monkeypatch.setattr(TrainerState, "save_to_json", stop_before)
+    else:
+        monkeypatch.setattr(transformers.trainer, "rotate_checkpoints", stop_after)
+    with pytest.raises(KeyboardInterrupt):
+        made.train()
+    monkeypatch.undo()
+    assert (tmp_path / "checkpoint-2" / "optimizer.pt").exists() and (tmp_path / "checkpoint-1").exists() == (step == 1)
+    begun = last_checkpoint(str(tmp_path), also=[CURRICULUM])
+    assert begun == str(tmp_path / f"checkpoint-{step}")
+    again = trainer(tmp_path, "tag", [TAG], curriculum="success", grpo=grpo)
+    say(again, 2 * REPLIES)
+    restore_curriculum(again.curriculum, begun)
+    again.train(resume_from_checkpoint=begun)
+    assert [f.name for f in tmp_path.glob("checkpoint-*")] == ["checkpoint-3"]
+    assert last_checkpoint(str(tmp_path), also=[CURRICULUM]) == str(tmp_path / "checkpoint-3")
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ do not widen them. Success is tested by McNemar's exact test on the episodes tha
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 SUMMARY = "compare two runs on the same problems"
 
@@ -19,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from eval.compare import compare_runs
+    from eval.compare import BY_HORIZON, compare_runs
     from eval.report import read_runs
     from eval.statistics import percent_difference
     from tmtrain.commands.output import print_json, print_table
@@ -28,10 +29,13 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json(result.to_json())
         return 0
-    named = [(name.replace("_", " "), score) for name, score in result.scores.items()]
+    named: list[tuple[str, dict[str, Any] | None]] = [(name.replace("_", " "), score) for name, score in result.scores.items()]
     for level in result.by_horizon if len(result.by_horizon) > 1 else ():
-        named += [(f"{name.replace('_', ' ')}, {level['horizon']} steps", level[name]) for name in ("success_rate", "step_accuracy")]
-    rows = [(name, f"{100 * s['a']:.1f}", f"{100 * s['b']:.1f}", percent_difference(s["difference"])) for name, s in named]
+        named += [(f"{name.replace('_', ' ')}, {level['horizon']} steps", level.get(name)) for name in BY_HORIZON]
+    rows = [
+        (name, f"{100 * s['a']:.1f}", f"{100 * s['b']:.1f}", percent_difference(s["difference"])) if s else (name, "–", "–", "–")
+        for name, s in named
+    ]
     print_table(["score, %", f"A: {result.a}", f"B: {result.b}", "B - A [95 % interval]"], rows)
     print(f"\n{result.pairs} episodes in both runs" + (f", {result.left_out} in one only, left out" if result.left_out else ""))
     differ = result.verdicts_differ

@@ -21,7 +21,7 @@ SUMMARY = "score stored answers, or grade a run again"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE|RUN", help="a published result file, or a run directory")
+    parser.add_argument("file", metavar="FILE|RUN", help="a published result file, a run directory or its samples.jsonl")
     parser.add_argument("--per-sample", action="store_true", help="also print each sample's steps")
     parser.add_argument(
         "--no-init", action="store_true", help="start the step-weighted accuracies at step 1, leaving the initial queue out"
@@ -31,17 +31,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from eval.metrics import score
     from eval.published import read_published
+    from eval.records import SAMPLES
     from eval.summary import scores_json
     from tmtrain.commands.output import print_json
 
     changed: list[str] = []
-    if Path(args.file).is_dir():
-        ids, verdicts, changed = _regrade(args.file)
+    path = Path(args.file)
+    is_run = path.is_dir() or path.name == SAMPLES
+    if is_run:
+        ids, verdicts, changed = _regrade(path if path.is_dir() else path.parent)
     else:
         answers = read_published(args.file)
         ids, verdicts = [a.problem.id for a in answers], [a.verdict() for a in answers]
     result: dict[str, Any] = scores_json(score(verdicts, ids, first_step=int(args.no_init)))
-    if Path(args.file).is_dir():
+    if is_run:
         result["changed"] = changed
     if args.per_sample:
         result["samples"] = [_sample(id, v) for id, v in zip(ids, verdicts, strict=True)]
@@ -90,7 +93,7 @@ def _sample(id: str, verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def _regrade(path: str) -> tuple[Sequence[str], Sequence[Verdict], list[str]]:
+def _regrade(path: Path) -> tuple[Sequence[str], Sequence[Verdict], list[str]]:
     """Problem ids, fresh verdicts, and the episodes whose verdict differs from the stored one."""
     from eval.regrade import regrade
 

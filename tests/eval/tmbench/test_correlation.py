@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from eval.report import read_runs
 from eval.runs import Evaluation, evaluate
 from eval.tmbench.correlation import correlate, mean_scores
 from eval.tmbench.figures import correlation_figure
 from eval.tmbench.harness import read_scores
-from eval.tmbench.table2 import CORRELATED, read_table
+from eval.tmbench.table2 import CORRELATED, published_ranking, read_table
 from tests.commands import check_refused, run
 from tmtrain.cli import main
 
@@ -187,6 +188,25 @@ def test_a_run_finds_its_place_among_the_published_models(own_run: Path, tmp_pat
     assert "Among the published models" in page and "Claude-3.7-Sonnet" in page
     assert main(["report", str(own_run), "--published", "-o", str(tmp_path)]) == 0
     assert "→ mine" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("answered", [50, 0])
+def test_a_run_with_episodes_that_got_no_answer_does_not_rank(
+    answered: int, own_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = (own_run / "samples.jsonl").read_text().splitlines()
+    for i, line in enumerate(lines[answered:], answered):
+        record = json.loads(line)
+        lines[i] = json.dumps({**record, "verdict": {**record["verdict"], "ending": "infrastructure_error"}})
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "manifest.json").write_bytes((own_run / "manifest.json").read_bytes())
+    (mine / "samples.jsonl").write_text("\n".join(lines) + "\n")
+    message = f"mine is of {answered} problems of tmbench-v1 ({100 - answered} more got no answer and are not scored: go on with --resume)"
+    with pytest.raises(ValueError, match="got no answer"):
+        published_ranking(read_runs([mine]))
+    check_refused(capsys, ["report", str(mine), "--published", "-o", str(tmp_path / "report")], message)
+    check_refused(capsys, ["correlate", "--run", f"mine={mine}"], message)
 
 
 BAD = {
