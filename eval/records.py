@@ -20,8 +20,8 @@ from envs.environment import Message
 from envs.verdict import Ending, Verdict
 
 MANIFEST, SAMPLES, SUMMARY = "manifest.json", "samples.jsonl", "summary.json"
-#: Manifest entries that say where and when, not what: they may differ when a run goes on.
-_INCIDENTAL = ("started", "versions", "git_commit", "platform")
+#: Manifest entries that say where, when and how fast, not what: they may differ when a run goes on.
+_INCIDENTAL = ("started", "versions", "git_commit", "platform", "batch_size")
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ def _latest(text: str) -> dict[str, EpisodeRecord]:
 
 
 def changed_settings(before: Mapping[str, Any], after: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    """In what two manifests differ, beside where and when they were run: a line each."""
+    """In what two manifests differ, beside where, when and how fast they were run: a line each."""
     for key in before.keys() | after.keys():
         if key in _INCIDENTAL:
             continue

@@ -13,6 +13,8 @@ from typing import Any
 from envs.problem import Problem
 from eval.backends.chat import Chat
 from eval.backends.folder import resolve
+from eval.backends.load import chosen_backend
+from eval.backends.options import Options
 from eval.backends.pretrained import load_tokenizer
 from eval.compare import compare_runs
 from eval.report import read_runs
@@ -40,7 +42,8 @@ def evaluate_checkpoint(checkpoint: Path, problems: Sequence[Problem], recipe: R
     words = [sys.executable, "-m", "tmtrain.cli", "eval", str(checkpoint), "--problems", str(file), "-o", str(directory)]
     words += ["--style", recipe.style, "--oracles", recipe.setting.oracles]
     words += ["--max-tokens", str(tokens), "--temperature", str(recipe.eval_temperature)]
-    words += ["--batch-size", str(recipe.eval_batch_size), "--concurrency", str(4 * recipe.eval_batch_size)]
+    words += ["--batch-size", str(recipe.eval_batch_size)] if chosen_backend(Options()) == "transformers" else []
+    words += ["--concurrency", str(4 * recipe.eval_batch_size)]
     words += ["--thinking", recipe.thinking] if recipe.thinking != "template" else []
     words += ["--trust-remote-code"] * recipe.trust_remote_code + ["--resume"] * recipe.resume
     launched = ("RANK", "LOCAL_", "GROUP_", "ROLE_", "WORLD_SIZE", "MASTER_", "TORCHELASTIC_", "ACCELERATE_", "FSDP_", "OMP_NUM_THREADS")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 from eval.backends.folder import resolve
-from eval.backends.options import Options
+from eval.backends.options import Options, check_heeded
 from eval.backends.sampling import Sampling
 from eval.episodes import Policy
 
@@ -17,7 +17,8 @@ def load_policy(name: str, sampling: Sampling, options: Options | None = None) -
         ValueError: In one line, where it cannot be loaded, or would not run as asked.
     """
     options = options or Options()
-    backend = _chosen(options)
+    backend = chosen_backend(options)
+    check_heeded(options, backend)
     if backend == "openai":
         from eval.backends.openai_backend import load_server
 
@@ -32,7 +33,8 @@ def load_policy(name: str, sampling: Sampling, options: Options | None = None) -
     return load_transformers(model, sampling, options)
 
 
-def _chosen(options: Options) -> str:
+def chosen_backend(options: Options) -> str:
+    """The backend that runs a model, `auto` resolved. Raises ValueError where there is none."""
     if options.backend != "auto":
         return options.backend
     if options.base_url:

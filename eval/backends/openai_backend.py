@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from envs.environment import Episode, Message
@@ -15,6 +15,9 @@ from eval.backends.folder import weights_hash
 from eval.backends.options import Options
 from eval.backends.sampling import Sampling
 from eval.episodes import Completion, InfrastructureError, OverlongPrompt, Policy, Session
+
+if TYPE_CHECKING:
+    import openai
 
 KEY = "OPENAI_API_KEY"
 #: Finish reasons of a reply that is whole, and of one that a limit cut. Any other says nothing about the model's ability.
@@ -72,12 +75,20 @@ class ServerPolicy(Policy):
 
         if self._options.earlier_thinking == "drop":
             messages = without_thinking(messages)
+        limit = self.sampling.token_limit
         try:
-            limit = await self._room(messages)
-            response = await self._client.chat.completions.create(model=self.name, messages=messages, **self._arguments(limit, seed))
+            try:
+                limit = await self._room(messages)
+                response = await self._ask(messages, limit, seed)
+            except openai.BadRequestError as error:
+                if not _is_overlong(error):
+                    raise
+                response = await self._ask(messages, await self._room_beside(messages, limit, seed, error), seed)
         except openai.BadRequestError as error:
             if _is_overlong(error):
-                raise OverlongPrompt(_line(error)) from None
+                raise ValueError(
+                    f"{self.name}: the server takes the prompt, but not with {limit} new tokens: lower --max-tokens ({_line(error)})"
+                ) from None
             raise ValueError(f"{self.name}: the server refuses the request: {_line(error)}") from None
         except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
             raise ValueError(f"{self.name}: the server refuses the key in {KEY}: {_line(error)}") from None
@@ -88,6 +99,29 @@ class ServerPolicy(Policy):
         except (openai.OpenAIError, ValueError) as error:  # a reply that is no JSON is a ValueError
             raise InfrastructureError(f"no answer after {self._options.retries} retries: {_line(error)}") from None
         return _completion(response)
+
+    async def _ask(self, messages: list[Message], limit: int, seed: str) -> Any:
+        return await self._client.chat.completions.create(model=self.name, messages=messages, **self._arguments(limit, seed))
+
+    async def _room_beside(self, messages: list[Message], limit: int, seed: str, refusal: openai.BadRequestError) -> int:
+        """Most new tokens beside a prompt that was refused as too long with `limit` of them.
+
+        Many servers add what is asked for to the prompt, so the refusal alone does not say that the prompt is too long.
+
+        Raises:
+            OverlongPrompt: Where the prompt is refused with a single new token as well.
+            openai.BadRequestError: The refusal, where it is the new tokens', and how many would fit is unknown.
+        """
+        import openai
+
+        try:
+            response = await self._ask(messages, 1, seed)
+        except openai.BadRequestError:
+            raise OverlongPrompt(_line(refusal)) from None
+        used = getattr(getattr(response, "usage", None), "prompt_tokens", None)
+        if self.context is None or not used or not 0 < self.context - used < limit:
+            raise refusal
+        return int(self.context - used)
 
     async def _room(self, messages: list[Message]) -> int:
         """Most new tokens. vLLM counts the prompt for us, so nothing is cut, and nothing refused for being asked too much."""
@@ -141,8 +175,6 @@ def load_server(name: str, sampling: Sampling, options: Options) -> ServerPolicy
         import openai
     except ImportError as error:
         raise ValueError(f"the openai backend needs the openai extra: pip install 'tmtrain[openai]' ({error})") from None
-    if options.yarn is not None or options.tensor_parallel != 1:
-        raise ValueError("yarn and tensor_parallel are the server's: start it with them, and leave them out here")
     url = str(options.base_url)
     if urlsplit(url).scheme not in ("http", "https"):
         raise ValueError(f"base_url is an address such as http://localhost:8000/v1, not {url!r}")
@@ -198,12 +230,13 @@ def _facts(listed: Sequence[Any], name: str, url: str) -> dict[str, Any]:
         raise ValueError(f"{url} does not serve {name!r}: {nearest(name, sorted(models))}")
     found = models.get(name)
     kind = "vllm" if getattr(found, "owned_by", None) == "vllm" else "openai" if "api.openai.com" in url else "other"
-    length = getattr(found, "max_model_len", None)
+    # vLLM says no length of an adapter, only of the model that it lies on.
+    lengths = (getattr(m, "max_model_len", None) for m in (found, models.get(getattr(found, "parent", None))))
     return {
         "server": kind,
         "base_url": url,
         "root": getattr(found, "root", None),
-        "context_length": length if isinstance(length, int) else None,
+        "context_length": next((n for n in lengths if isinstance(n, int)), None),
     }
 
 

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from eval.backends.chat import Chat
 from eval.backends.folder import Model
 from eval.backends.pretrained import load_tokenizer
 
 BACKENDS = ("auto", "vllm", "openai", "transformers")
+#: The backends that heed an option, of those that not all heed.
+_HEEDED = {
+    "yarn": ("vllm", "transformers"),
+    "batch_size": ("transformers",),
+    "tensor_parallel": ("vllm",),
+    "retries": ("openai",),
+    "timeout": ("openai",),
+    "trust_remote_code": ("vllm", "transformers"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +55,16 @@ class Options:
             raise ValueError(f"unknown backend {self.backend!r}: choose one of {', '.join(BACKENDS)}")
         if (self.backend == "openai") != (self.base_url is not None) and self.backend != "auto":
             raise ValueError("the openai backend and --base-url go together: give both or neither")
+
+
+def check_heeded(options: Options, backend: str) -> None:
+    """Raises ValueError for an option that was asked for and that a backend, one of BACKENDS beside `auto`, would not heed."""
+    for option in fields(options):
+        heeding = _HEEDED.get(option.name, BACKENDS)
+        if backend not in heeding and getattr(options, option.name) != option.default:
+            # What vLLM heeds in this process, a server heeds when it is started.
+            remedy = "start the server with it, and leave it out here" if backend == "openai" and "vllm" in heeding else "leave it out"
+            raise ValueError(f"{option.name} is for {' and '.join(heeding)}, and the backend is {backend}: {remedy}")
 
 
 def load_chat(model: Model, options: Options) -> Chat:

@@ -12,6 +12,10 @@ from eval.backends.folder import Model
 from eval.backends.sampling import Sampling
 from eval.episodes import Completion, OverlongPrompt, Policy, Session
 
+#: Lengths that models were trained at, by their type and the longer one that their config says. Qwen3 was trained at 32,768 tokens, and
+#: YaRN by 4 makes 131,072 of them; the config adds 8,192 for the prompt (https://huggingface.co/Qwen/Qwen3-8B#processing-long-texts).
+_TRAINED_LENGTH = {("qwen3", 40_960): 32_768, ("qwen3_moe", 40_960): 32_768}
+
 
 class TokenPolicy(Policy):
     """A policy that continues token sequences. Subclasses give `generate` and what is special about the engine.
@@ -115,6 +119,12 @@ def stop_ids(generation_config: Any, tokenizer: Any) -> list[int]:
     return sorted(i for i in found if i is not None)
 
 
+def trained_length(config: Any) -> int:
+    """The length in tokens that YaRN stretches."""
+    length = int(config.max_position_embeddings)
+    return _TRAINED_LENGTH.get((getattr(config, "model_type", ""), length), length)
+
+
 def yarn_parameters(config: Any, factor: float, name: str) -> dict[str, Any]:
     """The rope parameters and the context length with which a model reads `factor` times as far (YaRN, arXiv 2309.00071).
 
@@ -128,6 +138,6 @@ def yarn_parameters(config: Any, factor: float, name: str) -> dict[str, Any]:
         raise ValueError(f"{name} has no rotary positions of one kind for all layers, so YaRN cannot stretch them: leave yarn out")
     if rope.get("rope_type", "default") != "default":
         raise ValueError(f"{name} scales its positions already ({rope['rope_type']}): leave yarn out")
-    length = config.max_position_embeddings
+    length = trained_length(config)
     scaled = {**rope, "rope_type": "yarn", "factor": float(factor), "original_max_position_embeddings": length}
     return {"rope_parameters": scaled, "max_position_embeddings": int(length * factor)}

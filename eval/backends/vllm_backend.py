@@ -13,7 +13,7 @@ from eval.backends.folder import ADAPTER, Model
 from eval.backends.options import Options, load_chat
 from eval.backends.pretrained import load_config, one_line
 from eval.backends.sampling import Sampling
-from eval.backends.tokens import TokenPolicy, stop_ids, yarn_parameters
+from eval.backends.tokens import TokenPolicy, stop_ids, trained_length, yarn_parameters
 from eval.cores import available_cores
 from eval.episodes import InfrastructureError
 
@@ -159,6 +159,6 @@ def _check_in_force(config: Any, hf_config: Any, options: Options, name: str) ->
         raise ValueError(f"{name}: a context of {options.context} was asked for, {config.max_model_len} is in force")
     rope = getattr(config.hf_config, "rope_parameters", None) or {}
     if options.yarn is not None:
-        least = int(hf_config.max_position_embeddings * options.yarn)
+        least = int(trained_length(hf_config) * options.yarn)
         if rope.get("rope_type") != "yarn" or (options.context is None and config.max_model_len < least):
             raise ValueError(f"{name}: YaRN by {options.yarn:g} was asked for, but the engine has {rope} and {config.max_model_len} tokens")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +161,58 @@ def test_a_prompt_that_the_server_finds_too_long_is_counted(tmp_path: Path) -> N
         assert run(server, problems(2), tmp_path)["endings"] == {"overlong_prompt": 2}
 
 
+def counting(context: int, *, usage: bool = True) -> Callable[[dict[str, Any]], Answer | str]:
+    """Answers as a server whose context of so many tokens, here characters, must hold the prompt and all that is asked for."""
+
+    def answer(body: dict[str, Any]) -> Answer | str:
+        length = sum(len(m["content"]) for m in body["messages"])
+        if length + body["max_tokens"] > context:
+            return error_answer(400, f"Requested token count exceeds the model's maximum context length of {context} tokens")
+        status, said, headers = chat_answer("x")
+        return status, {**said, "usage": {**said["usage"], "prompt_tokens": length}} if usage else said | {"usage": None}, headers
+
+    return answer
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_prompt_refused_for_the_tokens_asked_for_is_not_overlong(known: bool, tmp_path: Path) -> None:
+    """Where the server says its context, the reply gets what the prompt leaves of it; elsewhere the run ends and says what to lower."""
+    models = [{**VLLM_MODEL, "owned_by": "sglang", "max_model_len": 4000 if known else None}]
+    with fake_server(counting(4000), models=models) as server:
+        if known:
+            assert run(server, problems(2), tmp_path, concurrency=1)["endings"] == {"no_answer": 2}
+            length = len(server.seen[0]["messages"][0]["content"])
+            assert [b["max_tokens"] for b in server.seen[:3]] == [16_384, 1, 4000 - length]
+        else:
+            with pytest.raises(ValueError, match=r"takes the prompt, but not with 16384 new tokens: lower --max-tokens") as error:
+                run(server, problems(2), tmp_path)
+            assert "\n" not in str(error.value)
+            assert run(server, problems(2), tmp_path / "lowered", Sampling(max_tokens=100))["endings"] == {"no_answer": 2}
+
+
+def test_a_server_that_counts_no_tokens_leaves_the_lowering_to_the_user(tmp_path: Path) -> None:
+    models = [{**VLLM_MODEL, "owned_by": "me"}]
+    with fake_server(counting(4000, usage=False), models=models) as server, pytest.raises(ValueError, match="lower --max-tokens"):
+        run(server, problems(2), tmp_path)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_prompt_that_is_refused_with_one_new_token_is_overlong(known: bool, tmp_path: Path) -> None:
+    models = [{**VLLM_MODEL, "owned_by": "me", "max_model_len": 8 if known else None}]
+    with fake_server(counting(8), models=models) as server:
+        assert run(server, problems(1), tmp_path)["endings"] == {"overlong_prompt": 1}
+    assert [b["max_tokens"] for b in server.seen] == [16_384, 1]
+
+
+def test_an_adapter_on_a_vllm_server_has_the_context_of_its_base(tmp_path: Path) -> None:
+    """vLLM's own card of an adapter: no length, and the base's name."""
+    card = {**VLLM_MODEL, "root": "/models/lora", "parent": "base", "max_model_len": None}
+    with fake_server(counting(4000), models=[{**VLLM_MODEL, "id": "base", "parent": None}, card]) as server:
+        assert run(server, problems(1), tmp_path)["endings"] == {"no_answer": 1}
+    assert len(server.seen) == 1, "nothing is refused, since the prompt was counted before"
+    assert read_manifest(tmp_path)["policy"]["context_length"] == 4000
+
+
 def test_cut_replies_and_replies_without_text(tmp_path: Path) -> None:
     replies = iter([chat_answer("1", finish="length"), chat_answer(None, finish="length", reasoning="hm")])
     with fake_server(lambda body: next(replies)) as server:
@@ -207,7 +260,10 @@ CANNOT = {
     "thinking on a server that may not know it": ([], {"thinking": "off"}, {}, "thinking: only servers of vLLM"),
     "top_k on a server that may not know it": ([], {}, {"temperature": 1.0, "top_k": 5}, "top_k: only servers of vLLM"),
     "another context": ([VLLM_MODEL], {"context": 9000}, {}, "a context of 9000 was asked for, the server has 4000"),
-    "yarn": ([VLLM_MODEL], {"yarn": 4.0}, {}, "are the server's"),
+    "yarn": ([VLLM_MODEL], {"yarn": 4.0}, {}, "yarn is for vllm and transformers, and the backend is openai: start the server with it"),
+    "several GPUs": ([VLLM_MODEL], {"tensor_parallel": 2}, {}, "tensor_parallel is for vllm, .* start the server with it"),
+    "code of the model's": ([VLLM_MODEL], {"trust_remote_code": True}, {}, "trust_remote_code is for .* start the server with it"),
+    "a batch size": ([VLLM_MODEL], {"batch_size": 8}, {}, "batch_size is for transformers, and the backend is openai: leave it out"),
     "longer replies than fit": ([VLLM_MODEL], {}, {"max_tokens": 5000}, "does not fit"),
 }
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +22,10 @@ from eval.backends.folder import Model, weights_hash
 from eval.backends.load import load_policy
 from eval.backends.options import Options
 from eval.backends.sampling import Sampling
-from eval.backends.tokens import stop_ids
+from eval.backends.tokens import stop_ids, yarn_parameters
 from eval.backends.transformers_backend import TransformersPolicy
 from eval.episodes import Completion, OverlongPrompt
+from eval.records import SAMPLES, read_records
 from eval.runs import Evaluation, evaluate
 from tmtrain.tiny import tiny_model, tiny_tokenizer
 
@@ -63,6 +67,28 @@ def test_sampling_depends_on_the_seed_and_on_nothing_else() -> None:
     assert torch.equal(state, torch.get_rng_state()), "the global generator was touched"
 
 
+def test_a_resumed_run_draws_what_the_whole_one_would_have(tmp_path: Path) -> None:
+    """Stopped after one batch of two, of four samples of one problem: the other two neither change nor repeat the first."""
+    sampled = Sampling(max_tokens=12, temperature=1.0)
+    four = dataclasses.replace(evaluation([8]), samples=4, concurrency=4)
+    evaluate(policy(sampled, batch_size=2), four, tmp_path / "whole", progress=False)
+    whole = {r.sample: r.replies for r in read_records(tmp_path / "whole")}
+    shutil.copytree(tmp_path / "whole", tmp_path / "stopped")
+    samples = tmp_path / "stopped" / SAMPLES
+    samples.write_text("".join(line for line in samples.read_text().splitlines(keepends=True) if json.loads(line)["sample"] < 2))
+    evaluate(policy(sampled, batch_size=2), four, tmp_path / "stopped", resume=True, progress=False)
+    assert {r.sample: r.replies for r in read_records(tmp_path / "stopped")} == whole
+    assert len({str(reply) for reply in whole.values()}) == 4
+
+
+def test_a_run_goes_on_with_another_batch_size(tmp_path: Path) -> None:
+    two = evaluation([4, 8])
+    whole = evaluate(policy(Sampling(max_tokens=5)), two, tmp_path, progress=False)
+    samples = tmp_path / SAMPLES
+    samples.write_text(samples.read_text().splitlines(keepends=True)[0])
+    assert evaluate(policy(Sampling(max_tokens=5), batch_size=1), two, tmp_path, resume=True, progress=False) == whole
+
+
 def test_a_full_gpu_is_one_line_that_names_the_remedy_and_the_model_is_left_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(**_: Any) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.\nGPU 0 has a total capacity of 1.00 GiB")
@@ -70,7 +96,9 @@ def test_a_full_gpu_is_one_line_that_names_the_remedy_and_the_model_is_left_as_i
     tiny = policy(Sampling(max_tokens=5))
     own = tiny.model.generation_config
     monkeypatch.setattr(tiny.model, "generate", full)
-    with pytest.raises(ValueError, match=r"full with 4 sequences of up to 33 tokens .* lower --batch-size .*--resume \(CUDA .* GiB\.\)$"):
+    with pytest.raises(
+        ValueError, match=r"full with 4 sequences of up to 33 tokens .* lower --batch-size, and .*--resume \(CUDA .* GiB\.\)$"
+    ):
         replies(tiny)
     assert tiny.model.generation_config is own
 
@@ -84,8 +112,7 @@ def test_a_reply_ends_at_its_terminator_and_says_when_it_was_cut() -> None:
 
 def test_a_prompt_longer_than_the_context_is_named_and_not_cut() -> None:
     tiny = policy(Sampling(max_tokens=5))
-    tiny.model.config.max_position_embeddings = 20
-    short = TransformersPolicy(tiny.model, tiny.chat, Sampling(max_tokens=5), source=TINY)
+    short = TransformersPolicy(tiny.model, tiny.chat, Sampling(max_tokens=5), source=TINY, context=20)
     with pytest.raises(OverlongPrompt, match="33 tokens, the context 20"):
         asyncio.run(short.session(None, "").reply(PROMPTS[1]))  # type: ignore[arg-type]
 
@@ -141,9 +168,7 @@ def evaluation(lengths: list[int]) -> Evaluation:
 
 def test_prompts_and_asked_lengths_are_checked_before_anything_is_generated(tmp_path: Path) -> None:
     def limited(sampling: Sampling, context: int) -> TransformersPolicy:
-        model = tiny_model(0)
-        model.config.max_position_embeddings = context
-        return TransformersPolicy(model, Chat(tiny_tokenizer(), name="tiny"), sampling, source=TINY)
+        return TransformersPolicy(tiny_model(0), Chat(tiny_tokenizer(), name="tiny"), sampling, source=TINY, context=context)
 
     summary = evaluate(limited(Sampling(), 60), evaluation([4, 8, 100]), tmp_path / "a", progress=False)
     assert summary["endings"]["overlong_prompt"] == 1
@@ -183,8 +208,56 @@ def test_yarn_is_in_force_or_refused(tmp_path: Path) -> None:
     for options, line in [({"yarn": 1.0}, "factor above 1"), ({"context": 10_000}, "reads 8192 tokens at most")]:
         with pytest.raises(ValueError, match=line):
             load_policy(str(tmp_path), Sampling(), Options(backend="transformers", **options))  # type: ignore[arg-type]
-    short = load_policy(str(tmp_path), Sampling(), Options(backend="transformers", context=100))
-    assert short.context == 100
+
+
+def test_a_context_is_in_force_and_the_config_is_left_alone(tmp_path: Path) -> None:
+    """Phi-3's positions are scaled by the length in the config (longrope); that of Gemma 3 stands in the config of its text model only."""
+    from transformers import Gemma3Config, Gemma3ForConditionalGeneration, Phi3Config, Phi3ForCausalLM, SiglipVisionConfig
+
+    size = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 2}
+    text = {**size, "vocab_size": len(tiny_tokenizer()), "pad_token_id": 0, "eos_token_id": 2, "bos_token_id": None}
+    long = {"rope_type": "longrope", "rope_theta": 1e4, "short_factor": [1.0] * 8, "long_factor": [2.0] * 8, "partial_rotary_factor": 1.0}
+    phi = Phi3Config(**text, max_position_embeddings=400, original_max_position_embeddings=200, rope_parameters=long)
+    Phi3ForCausalLM(phi).save_pretrained(tmp_path / "phi")
+    vision = SiglipVisionConfig(
+        hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2, image_size=14, patch_size=14
+    )
+    inner = {**text, "head_dim": 16, "max_position_embeddings": 400}
+    gemma = Gemma3Config(text_config=inner, vision_config=vision, mm_tokens_per_image=1)
+    Gemma3ForConditionalGeneration(gemma).save_pretrained(tmp_path / "gemma")
+    for name in ("phi", "gemma"):
+        tiny_tokenizer().save_pretrained(tmp_path / name)
+        whole = load_policy(str(tmp_path / name), Sampling(), Options(backend="transformers"))
+        short = load_policy(str(tmp_path / name), Sampling(), Options(backend="transformers", context=100))
+        assert (whole.context, short.context) == (400, 100)  # type: ignore[attr-defined]
+        assert short.model.config.get_text_config().max_position_embeddings == 400  # type: ignore[attr-defined]
+        assert short.describe()["rope"] == whole.describe()["rope"]
+        with pytest.raises(ValueError, match="reads 400 tokens at most"):
+            load_policy(str(tmp_path / name), Sampling(), Options(backend="transformers", context=401))
+
+
+def test_the_length_that_yarn_stretches() -> None:
+    """Qwen3's own recipe: a factor of 4 makes 131,072 tokens of 32,768, though its config says 40,960."""
+    from transformers import LlamaConfig, Qwen3Config, Qwen3MoeConfig
+
+    for config, length in [
+        (Qwen3Config(max_position_embeddings=40_960), 32_768),
+        (Qwen3MoeConfig(max_position_embeddings=40_960), 32_768),
+        (Qwen3Config(max_position_embeddings=262_144), 262_144),
+        (LlamaConfig(max_position_embeddings=40_960), 40_960),
+    ]:
+        found = yarn_parameters(config, 4.0, "m")
+        assert found["rope_parameters"]["original_max_position_embeddings"] == length
+        assert found["max_position_embeddings"] == 4 * length
+
+
+UNHEEDED = {"vllm": {"retries": 1, "timeout": 5.0, "batch_size": 8}, "transformers": {"retries": 1, "timeout": 5.0, "tensor_parallel": 2}}
+
+
+@pytest.mark.parametrize(("backend", "option"), [(backend, option) for backend, options in UNHEEDED.items() for option in options])
+def test_an_option_of_another_backend_is_refused_before_the_model_is_looked_for(backend: str, option: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=rf"^{option} is for \w+, and the backend is {backend}: leave it out$"):
+        load_policy(str(tmp_path), Sampling(), Options(backend=backend, **{option: UNHEEDED[backend][option]}))
 
 
 def test_a_tokenizer_whose_end_differs_from_the_configs_gets_a_note(tmp_path: Path) -> None:

@@ -185,6 +185,8 @@ def test_what_the_engine_does_not_do_is_refused() -> None:
     ]:
         with pytest.raises(ValueError, match="was asked for"):
             _check_in_force(config, model, options, "m")
+    qwen = SimpleNamespace(model_type="qwen3", max_position_embeddings=40_960)
+    _check_in_force(engine(131_072, yarn), qwen, Options(yarn=4.0), "m")
 
 
 def test_adapter_ranks() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from eval.backends.sampling import Sampling
 from eval.policies import scripted_policy
 from eval.tmbench.ablations import KINDS as ABLATIONS
 from tests.commands import check_refused, run
@@ -90,6 +91,22 @@ def test_a_model_is_loaded_once_for_all_that_is_sampled_alike(
     monkeypatch.setattr("tmtrain.commands.ablate.model_policy", load)
     assert main(["ablate", kind, "m", "--values", *values, "--limit", "1", "-o", str(tmp_path)]) == 0
     assert loaded == temperatures and len(list(tmp_path.glob("*/summary.json"))) == len(values)
+
+
+def test_the_temperature_ablation_cuts_the_nucleus_as_the_paper_does_unless_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded = []
+
+    def load(name: str, sampling: Sampling, options: object) -> Any:
+        decoded.append((sampling.temperature, sampling.top_p))
+        return scripted_policy("expert")
+
+    monkeypatch.setattr("eval.backends.load.load_policy", load)
+    for i, asked in enumerate(([], ["--top-p", "1"], ["--top-p", "0.9"])):
+        command = ["ablate", "temperature", "m", "--values", "0", "1.5", "--limit", "1", "-o", str(tmp_path / str(i)), *asked]
+        assert main(command) == 0
+    assert decoded == [(0.0, 1.0), (1.5, 0.8), (0.0, 1.0), (1.5, 1.0), (0.0, 1.0), (1.5, 0.9)]
+    assert main(["ablate", "difficulty", "m", "--values", "2", "--limit", "1", "-o", str(tmp_path / "d")]) == 0
+    assert decoded[6:] == [(0.0, 1.0)]
 
 
 BAD = {

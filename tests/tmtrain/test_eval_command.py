@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("torch")
 
 from tmtrain.cli import main
+from tmtrain.evaluation import evaluate_checkpoint
+from tmtrain.recipe import Recipe
 from tmtrain.tiny import CHAT_TEMPLATE, tiny_model, tiny_tokenizer
 
 SWITCH = CHAT_TEMPLATE + "{%- if add_generation_prompt and enable_thinking is false -%}.{%- endif -%}"
@@ -64,7 +67,8 @@ REFUSED = {
     "more tokens than the context": (["tag.jsonl", "--max-tokens", "9000"], "does not fit into the context"),
     "a longer context than the model's": (["tag.jsonl", "--context", "9000"], "reads 8192 tokens at most"),
     "a server without address": (["tag.jsonl", "--backend", "openai"], "go together"),
-    "several GPUs for transformers": (["tag.jsonl", "--tensor-parallel", "2"], "is for vLLM"),
+    "several GPUs for transformers": (["tag.jsonl", "--tensor-parallel", "2"], "is for vllm"),
+    "retries without a server": (["tag.jsonl", "--retries", "2"], "retries is for openai"),
     "a concurrency of none": (["tag.jsonl", "--concurrency", "0"], "at least 1"),
 }
 
@@ -85,3 +89,21 @@ def test_a_folder_that_holds_a_run_is_refused_before_the_model_is_loaded(
     command = ["eval", str(tmp_path / "no model"), "--problems", str(files / "tag.jsonl"), "-o", str(tmp_path)]
     assert main(command) == 2
     assert "holds a run already" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("backend", "passed"), [("transformers", True), ("vllm", False)])
+def test_a_recipes_evaluation_names_a_batch_size_where_it_is_heeded(
+    backend: str, passed: bool, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called: list[list[str]] = []
+
+    def run(words: list[str], **_: object) -> SimpleNamespace:
+        called.append(words)
+        return SimpleNamespace(returncode=1)
+
+    monkeypatch.setattr("tmtrain.evaluation.chosen_backend", lambda options: backend)
+    monkeypatch.setattr("tmtrain.evaluation.subprocess.run", run)
+    recipe = Recipe(eval_levels=[{"max_steps": 2}], eval_max_tokens=4, eval_batch_size=8)
+    with pytest.raises(ValueError, match="for the reason above"):
+        evaluate_checkpoint(files / "model", [], recipe, tmp_path / "run")
+    assert ("--batch-size" in called[0]) is passed and "--concurrency" in called[0]

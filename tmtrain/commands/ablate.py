@@ -111,7 +111,7 @@ def _model(args: argparse.Namespace, point: Point) -> Policy:
     if point.temperature is not None:
         own.temperature = point.temperature
         # At temperature 0 there is no nucleus to cut.
-        own.top_p = 1.0 if point.temperature == 0 else TOP_P if args.top_p == 1.0 else args.top_p
+        own.top_p = 1.0 if point.temperature == 0 else TOP_P if args.top_p is None else args.top_p
     return model_policy(own, point.problems)
 
 

@@ -88,7 +88,8 @@ def model_defaults() -> dict[str, object]:
     from eval.backends.sampling import Sampling
 
     stated = {field.name: field.default for kind in (Sampling, Options) for field in fields(kind) if field.name != "seed"}
-    return stated | {"temperature": None, "thinking": None}  # these go by the kind of problems
+    # These go by the kind of problems, and top_p by the command.
+    return stated | {"temperature": None, "thinking": None, "top_p": None}
 
 
 def run(args: argparse.Namespace) -> int:
@@ -187,6 +188,7 @@ def model_policy(args: argparse.Namespace, problems: Sequence[Problem]) -> Polic
     world = multi_turn == {True}
     values = vars(args) | {
         "temperature": args.temperature if args.temperature is not None else 0.7 if world else 0.0,
+        "top_p": 1.0 if args.top_p is None else args.top_p,
         "thinking": args.thinking or ("prefer-off" if world else "template"),
     }
     sampling = Sampling(**{field.name: values[field.name] for field in fields(Sampling)})
