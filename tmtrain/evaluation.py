@@ -23,12 +23,15 @@ from tmtrain.data import expert_lengths
 from tmtrain.launch import is_main_process
 from tmtrain.recipe import Recipe
 
+#: Shares of a GPU: what vLLM takes by itself, and what is left free beside all that is known to be in use.
+VLLM_SHARE, SPARE = 0.92, 0.02
+
 
 def evaluate_checkpoint(checkpoint: Path, problems: Sequence[Problem], recipe: Recipe, directory: Path) -> dict[str, Any]:
     """Evaluation on held-out problems by `tmtrain eval`; the first process has it done, the others get an empty summary.
 
-    It runs in a process of its own, which knows nothing of the launched ones: a trainer whose weights are spread over processes leaves no
-    room for a whole model beside it. An interrupted evaluation of the same checkpoint goes on where it stopped.
+    It runs in a process of its own, which knows nothing of the launched ones, and on a GPU takes what the trainer left. An interrupted
+    evaluation of the same checkpoint goes on where it stopped.
 
     Raises:
         ValueError: Where the evaluation failed; it says why itself.
@@ -42,7 +45,10 @@ def evaluate_checkpoint(checkpoint: Path, problems: Sequence[Problem], recipe: R
     words = [sys.executable, "-m", "tmtrain.cli", "eval", str(checkpoint), "--problems", str(file), "-o", str(directory)]
     words += ["--style", recipe.style, "--oracles", recipe.setting.oracles]
     words += ["--max-tokens", str(tokens), "--temperature", str(recipe.eval_temperature)]
-    words += ["--batch-size", str(recipe.eval_batch_size)] if chosen_backend(Options()) == "transformers" else []
+    if chosen_backend(Options()) == "transformers":
+        words += ["--batch-size", str(recipe.eval_batch_size)]
+    else:
+        words += ["--gpu-memory", f"{free_gpu_memory():.3f}"]
     words += ["--concurrency", str(4 * recipe.eval_batch_size)]
     words += ["--thinking", recipe.thinking] if recipe.thinking != "template" else []
     words += ["--trust-remote-code"] * recipe.trust_remote_code + ["--resume"] * recipe.resume
@@ -51,6 +57,19 @@ def evaluate_checkpoint(checkpoint: Path, problems: Sequence[Problem], recipe: R
     if subprocess.run(words, env=environment, stdout=subprocess.DEVNULL, check=False).returncode:
         raise ValueError(f"the evaluation of {checkpoint} failed, for the reason above; the checkpoint itself is whole")
     return read_runs([directory])[0].summary
+
+
+def free_gpu_memory() -> float:
+    """The share of this process's GPU that vLLM can take beside it: what a trainer that is gone left behind is handed back before. vLLM's
+    own default, where that is less."""
+    import gc
+
+    import torch
+
+    gc.collect()
+    torch.cuda.empty_cache()
+    free, total = torch.cuda.mem_get_info()
+    return min(VLLM_SHARE, free / total - SPARE)
 
 
 def most_reply_tokens(recipe: Recipe, chat: Chat, problems: Sequence[Problem]) -> int:

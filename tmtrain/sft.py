@@ -75,6 +75,7 @@ def train_sft(recipe: SFTRecipe, config: SFTConfig, options: ModelConfig, held: 
         ]
         write_training_record(checkpoint, style=recipe.style, stages=[*read_training_record(recipe.model).get("stages", []), *stages])
     trainer.accelerator.wait_for_everyone()
+    trainer.accelerator.free_memory()  # evaluation follows
     return checkpoint
 
 

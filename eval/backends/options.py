@@ -14,6 +14,7 @@ _HEEDED = {
     "yarn": ("vllm", "transformers"),
     "batch_size": ("transformers",),
     "tensor_parallel": ("vllm",),
+    "gpu_memory": ("vllm",),
     "retries": ("openai",),
     "timeout": ("openai",),
     "trust_remote_code": ("vllm", "transformers"),
@@ -34,6 +35,7 @@ class Options:
         yarn: Factor by which YaRN stretches the model's context, or None.
         batch_size: Prompts decoded together by transformers.
         tensor_parallel: GPUs that vLLM splits the model over.
+        gpu_memory: Share of each GPU's memory that vLLM takes, 0 to 1; None is vLLM's own default.
         retries, timeout: For a server: attempts after the first, and seconds each.
         trust_remote_code: Run code that comes with the model.
     """
@@ -46,6 +48,7 @@ class Options:
     yarn: float | None = None
     batch_size: int = 32
     tensor_parallel: int = 1
+    gpu_memory: float | None = None
     retries: int = 8
     timeout: float = 600.0
     trust_remote_code: bool = False
@@ -55,6 +58,8 @@ class Options:
             raise ValueError(f"unknown backend {self.backend!r}: choose one of {', '.join(BACKENDS)}")
         if (self.backend == "openai") != (self.base_url is not None) and self.backend != "auto":
             raise ValueError("the openai backend and --base-url go together: give both or neither")
+        if self.gpu_memory is not None and not 0 < self.gpu_memory <= 1:
+            raise ValueError(f"gpu_memory is a share of the GPU's memory, above 0 and at most 1, not {self.gpu_memory}")
 
 
 def check_heeded(options: Options, backend: str) -> None:

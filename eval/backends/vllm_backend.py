@@ -107,6 +107,8 @@ def load_vllm(model: Model, sampling: Sampling, options: Options) -> VLLMPolicy:
     if model.adapter is not None:
         rank = json.loads((Path(model.adapter) / ADAPTER).read_text(encoding="utf-8")).get("r", 16)
         extra |= {"enable_lora": True, "max_lora_rank": _allowed_rank(rank)}
+    if options.gpu_memory is not None:
+        extra["gpu_memory_utilization"] = options.gpu_memory
     if current_platform.is_cpu():
         os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "2")
         # With chunked prefill, a seeded request that is cut brings the CPU engine down.

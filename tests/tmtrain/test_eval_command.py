@@ -92,7 +92,7 @@ def test_a_folder_that_holds_a_run_is_refused_before_the_model_is_loaded(
 
 
 @pytest.mark.parametrize(("backend", "passed"), [("transformers", True), ("vllm", False)])
-def test_a_recipes_evaluation_names_a_batch_size_where_it_is_heeded(
+def test_a_recipes_evaluation_names_what_its_backend_heeds(
     backend: str, passed: bool, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     called: list[list[str]] = []
@@ -103,7 +103,9 @@ def test_a_recipes_evaluation_names_a_batch_size_where_it_is_heeded(
 
     monkeypatch.setattr("tmtrain.evaluation.chosen_backend", lambda options: backend)
     monkeypatch.setattr("tmtrain.evaluation.subprocess.run", run)
+    monkeypatch.setattr("torch.cuda.mem_get_info", lambda: (60, 80))
     recipe = Recipe(eval_levels=[{"max_steps": 2}], eval_max_tokens=4, eval_batch_size=8)
     with pytest.raises(ValueError, match="for the reason above"):
         evaluate_checkpoint(files / "model", [], recipe, tmp_path / "run")
     assert ("--batch-size" in called[0]) is passed and "--concurrency" in called[0]
+    assert passed or called[0][called[0].index("--gpu-memory") + 1] == "0.730"

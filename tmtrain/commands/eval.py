@@ -75,6 +75,7 @@ def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
     engine.add_argument("--context", type=int, metavar="TOKENS", help="longest sequence (default: the model's)")
     engine.add_argument("--yarn", type=float, metavar="FACTOR", help="stretch the model's context by YaRN")
     engine.add_argument("--tensor-parallel", type=int, metavar="N", help="GPUs that vLLM splits the model over (default: 1)")
+    engine.add_argument("--gpu-memory", type=float, metavar="SHARE", help="of each GPU's memory for vLLM, 0 to 1 (default: vLLM's own)")
     engine.add_argument("--batch-size", type=int, help="prompts that transformers decodes together (default: 32)")
     engine.add_argument("--retries", type=int, help="further attempts at a server (default: 8)")
     engine.add_argument("--timeout", type=float, metavar="SECONDS", help="for one answer of a server (default: 600)")
