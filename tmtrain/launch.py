@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -24,6 +25,7 @@ def run_recipe(main: Callable[[Sequence[str]], None]) -> int:
         return 0
     try:
         use_all_cores()
+        take_own_port()
         resume_on_processors()
         main(sys.argv[1:])
     except ValueError as error:
@@ -43,6 +45,14 @@ def use_all_cores() -> None:
 
     if not torch.cuda.is_available():
         torch.set_num_threads(max(1, len(available_cores()) // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))))
+
+
+def take_own_port() -> None:
+    """Gives a process that was launched alone a free port: TRL would take 29500 for vLLM in it, as would a second run here."""
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            os.environ.setdefault("MASTER_PORT", str(probe.getsockname()[1]))
 
 
 def machine_settings() -> dict[str, bool]:
