@@ -45,6 +45,9 @@ def evaluate_checkpoint(checkpoint: Path, problems: Sequence[Problem], recipe: R
     words = [sys.executable, "-m", "tmtrain.cli", "eval", str(checkpoint), "--problems", str(file), "-o", str(directory)]
     words += ["--style", recipe.style, "--oracles", recipe.setting.oracles]
     words += ["--max-tokens", str(tokens), "--temperature", str(recipe.eval_temperature)]
+    from accelerate.utils import release_memory
+
+    release_memory()  # of the trainer that is gone
     if chosen_backend(Options()) == "transformers":
         words += ["--batch-size", str(recipe.eval_batch_size)]
     else:
@@ -60,14 +63,9 @@ def evaluate_checkpoint(checkpoint: Path, problems: Sequence[Problem], recipe: R
 
 
 def free_gpu_memory() -> float:
-    """The share of this process's GPU that vLLM can take beside it: what a trainer that is gone left behind is handed back before. vLLM's
-    own default, where that is less."""
-    import gc
-
+    """The share of this process's GPU that vLLM can take beside it; vLLM's own default, where that is less."""
     import torch
 
-    gc.collect()
-    torch.cuda.empty_cache()
     free, total = torch.cuda.mem_get_info()
     return min(VLLM_SHARE, free / total - SPARE)
 

@@ -41,8 +41,9 @@ def awake(trainer: Any) -> Iterator[None]:
     if engine is None or engine.mode != "colocate" or not engine.enable_sleep_mode:
         yield
         return
-    engine.sync_weights()
-    trainer._last_loaded_step = trainer.state.global_step
+    if engine._llm_weights_sleeping or trainer._last_loaded_step != trainer.state.global_step:
+        engine.sync_weights()
+        trainer._last_loaded_step = trainer.state.global_step
     engine.llm.wake_up(tags=["kv_cache"])
     engine.enable_sleep_mode = False
     try:
@@ -126,7 +127,8 @@ def merged_weights(model: Any, gather: Callable[[list[Any]], AbstractContextMana
             with gather(list(adapted[layer].parameters())):
                 adapted[layer].merge()
                 try:
-                    yield f"{layer}.{own}", parameter.data
+                    # A copy: an engine that is sent many weights at once looks at them only when the adapter is out of this one again.
+                    yield f"{layer}.{own}", parameter.data.clone()
                 finally:
                     adapted[layer].unmerge()
         elif model.prefix not in name and ".original_module." not in name:

@@ -22,7 +22,7 @@ def training_template(tokenizer: Any, name: str) -> str:
     """
     from trl.chat_template_utils import get_training_chat_template, has_generation_markers
 
-    template = str(tokenizer.chat_template)
+    template = str(tokenizer.get_chat_template())
     if has_generation_markers(template):
         return template
     if _ANY_ROLE in template:

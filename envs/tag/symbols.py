@@ -56,6 +56,7 @@ _SAID = r"(?:(?<=\\)(?:emptyset|varnothing|(?:var)?epsilon|lambda)|(?:now )?empt
 #: ∅, a word for it, or ∅ and then a word. What stands around them is taken as it comes and never given back, so the time is linear. (Only
 #: single characters are taken so: taking groups, Python before 3.11.5 goes on at the wrong place.)
 _EMPTY = re.compile(rf"[^\w∅]*+(?:∅\W*+{_SAID}?|{_SAID})\W*+", re.IGNORECASE)
+_UNDERSCORE = re.compile(r"(?<!now)_", re.IGNORECASE)
 
 
 class Alphabet:
@@ -120,7 +121,7 @@ class Alphabet:
         word = self._spelled(text)
         if word is None and "&" in text:
             word = self._spelled(html.unescape(text))
-        if word is None and _EMPTY.fullmatch(text.replace("_", " ")):
+        if word is None and _EMPTY.fullmatch(_UNDERSCORE.sub(" ", text)):
             return ()
         return word
 

@@ -87,7 +87,7 @@ class ServerPolicy(Policy):
         except openai.BadRequestError as error:
             if _is_overlong(error):
                 raise ValueError(
-                    f"{self.name}: the server takes the prompt, but not with {limit} new tokens: lower --max-tokens ({_line(error)})"
+                    f"{self.name}: the server refuses the prompt with {limit} new tokens: lower --max-tokens ({_line(error)})"
                 ) from None
             raise ValueError(f"{self.name}: the server refuses the request: {_line(error)}") from None
         except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
@@ -116,8 +116,10 @@ class ServerPolicy(Policy):
 
         try:
             response = await self._ask(messages, 1, seed)
-        except openai.BadRequestError:
-            raise OverlongPrompt(_line(refusal)) from None
+        except openai.BadRequestError as error:
+            if _is_overlong(error):
+                raise OverlongPrompt(_line(refusal)) from None
+            raise refusal from None
         used = getattr(getattr(response, "usage", None), "prompt_tokens", None)
         if self.context is None or not used or not 0 < self.context - used < limit:
             raise refusal

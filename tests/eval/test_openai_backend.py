@@ -184,7 +184,7 @@ def test_a_prompt_refused_for_the_tokens_asked_for_is_not_overlong(known: bool, 
             length = len(server.seen[0]["messages"][0]["content"])
             assert [b["max_tokens"] for b in server.seen[:3]] == [16_384, 1, 4000 - length]
         else:
-            with pytest.raises(ValueError, match=r"takes the prompt, but not with 16384 new tokens: lower --max-tokens") as error:
+            with pytest.raises(ValueError, match=r"refuses the prompt with 16384 new tokens: lower --max-tokens") as error:
                 run(server, problems(2), tmp_path)
             assert "\n" not in str(error.value)
             assert run(server, problems(2), tmp_path / "lowered", Sampling(max_tokens=100))["endings"] == {"no_answer": 2}
@@ -202,6 +202,16 @@ def test_a_prompt_that_is_refused_with_one_new_token_is_overlong(known: bool, tm
     with fake_server(counting(8), models=models) as server:
         assert run(server, problems(1), tmp_path)["endings"] == {"overlong_prompt": 1}
     assert [b["max_tokens"] for b in server.seen] == [16_384, 1]
+
+
+def test_a_server_that_will_not_write_one_token_does_not_make_the_prompt_overlong(tmp_path: Path) -> None:
+    def answer(body: dict[str, Any]) -> Answer | str:
+        if body["max_tokens"] == 1:
+            return error_answer(400, "max_tokens must be at least 16")
+        return error_answer(400, "Requested token count exceeds the model's maximum context length of 4000 tokens")
+
+    with fake_server(answer) as server, pytest.raises(ValueError, match=r"lower --max-tokens .*maximum context length"):
+        run(server, problems(1), tmp_path)
 
 
 def test_an_adapter_on_a_vllm_server_has_the_context_of_its_base(tmp_path: Path) -> None:

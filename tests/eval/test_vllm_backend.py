@@ -35,6 +35,8 @@ from eval.report import read_runs
 from eval.runs import Evaluation, evaluate
 from tmtrain.tiny import tiny_model, tiny_tokenizer
 
+pytestmark = pytest.mark.slow  # the quick ones as well: vLLM is installed for the slow tests
+
 SAMPLING = Sampling(max_tokens=24)
 #: The `vllm` command asks for the version of a package of that name, which the CPU build does not have.
 VLLM_COMMAND = """
@@ -86,7 +88,6 @@ def first_replies(path: Path) -> dict[str, str]:
     return {r.key: r.replies[0] for r in read_records(path)}
 
 
-@pytest.mark.slow
 def test_the_engine_replies_as_transformers_does(folders: Path, tmp_path: Path) -> None:
     """Single-turn and multi-turn; the contexts of later turns are the very tokens of the earlier ones."""
     ours = play(tmp_path / "vllm", str(folders / "base"))
@@ -97,7 +98,6 @@ def test_the_engine_replies_as_transformers_does(folders: Path, tmp_path: Path) 
     assert any(len(r.replies) > 1 for r in read_records(ours))
 
 
-@pytest.mark.slow
 def test_adapters_are_served_and_samples_depend_on_the_seed_alone(folders: Path, tmp_path: Path) -> None:
     lora = play(tmp_path / "vllm", str(folders / "lora"))
     assert same(lora, play(tmp_path / "transformers", str(folders / "lora"), backend="transformers"))
@@ -120,7 +120,6 @@ def test_adapters_are_served_and_samples_depend_on_the_seed_alone(folders: Path,
     assert together == apart and together != others and len(set(together)) > 1
 
 
-@pytest.mark.slow
 def test_a_served_model_replies_as_the_engine_does(folders: Path, tmp_path: Path) -> None:
     """With a generation config beside it that asks for much: the requests say everything, so nothing of it is in force."""
     import json

@@ -40,8 +40,7 @@ def main(argv: list[str]) -> None:
     engine: Any = VLLMGeneration.__new__(VLLMGeneration)
     engine.__dict__ |= {"model": trainer.model, "_dist": backend}
     expected = {name: weight.clone() for name, weight in engine._iter_named_params()}
-    found = {name: weight.clone() for name, weight in merged_weights(trainer.model, backend.gather_params)}
-    again = {name: weight.clone() for name, weight in merged_weights(trainer.model, backend.gather_params)}
+    found, again = ({n: w.clone() for n, w in merged_weights(trainer.model, backend.gather_params)} for _ in range(2))
     plain = {name: tuple(weight.shape) for name, weight in tiny_model(0).named_parameters()}
     parts = sum(parameter.numel() for parameter in trainer.model.parameters())
     result = SimpleNamespace(

@@ -22,6 +22,8 @@ from trl.generation.vllm_generation import VLLMGeneration
 from tmtrain.generation import awake, calls_of, decoding, hand_over_by_layer, merged_weights
 from tmtrain.tiny import tiny_model
 
+pytestmark = pytest.mark.slow  # they are quick, but vLLM is installed for the slow tests
+
 
 class Engine:
     """Stands for vLLM: replies to a prompt by its last token and one more. Fails where it is used asleep."""
@@ -106,6 +108,12 @@ def test_an_engine_that_sleeps_is_woken_once_for_many_turns() -> None:
         assert llm.loads == (3 + step) * weights and llm.asleep and llm.empty
     generate([[1]])
     assert llm.loads == 5 * weights, "afterwards TRL goes on as before"
+    trainer.state.global_step = 2
+    trainer.vllm_generation.sync_weights()
+    trainer._last_loaded_step = 2
+    with awake(trainer):
+        generate([[1]])
+    assert llm.loads == 6 * weights, "what TRL has just loaded is not loaded again"
 
 
 @pytest.mark.parametrize("mode", ["server", "colocate"])
@@ -182,7 +190,7 @@ def test_an_adapted_model_is_handed_over_as_trl_does_but_one_layer_at_a_time() -
     expected = {name: weight.clone() for name, weight in engine._iter_named_params()}
     engine._dist.gather_params = gather
     hand_over_by_layer(Trainer(engine))
-    found = {name: weight.clone() for name, weight in engine._iter_named_params()}
+    found = dict(engine._iter_named_params())  # all at once, as they are packed for a server
     assert found.keys() == expected.keys() and all(torch.equal(found[name], expected[name]) for name in expected)
     plain = dict(tiny_model(0).named_parameters())
     assert found.keys() == plain.keys() and not torch.equal(

@@ -68,6 +68,12 @@ def test_the_checkpoint_keeps_the_models_own_template(tmp_path: Any) -> None:
     assert trainer.processing_class.chat_template == family("llama3_1")
 
 
+def test_of_several_templates_the_default_one_is_meant() -> None:
+    several = tokenizer(family("llama3_1"))
+    several.chat_template = {"default": family("llama3_1"), "tool_use": "{% generation %}{% endgeneration %}"}
+    assert training_template(several, "several") == training_template(tokenizer(family("llama3_1")), "one")
+
+
 def test_a_template_of_which_nothing_is_known_is_refused() -> None:
     with pytest.raises(ValueError, match="mine: its chat template does not say which tokens are the assistant's"):
         training_template(tokenizer("{% for message in messages %}{{ message.content }}{% endfor %}"), "mine")

@@ -136,6 +136,8 @@ REMARKS: list[Case] = [
     (ROMAN, "Step 1: Queue State: [ ]", {1: ""}),
     (ROMAN, "Step 1: Queue State: empty", {1: ""}),
     (ROMAN, "Step 1: Queue State: (empty)", {1: ""}),
+    (ROMAN, "Step 1: Queue State: _empty_queue_", {1: ""}),
+    (ROMAN, "Step 1: Queue State: now_empty", {1: None}),
     (ROMAN, "Step 1: Queue State: [empty]", {1: ""}),
     (ROMAN, "Step 1: Queue State: ∅", {1: ""}),
     *((ROMAN, f"Step 1: Queue State: [{said}]", {1: ""}) for said in ("∅ (empty)", "∅ (empty queue)", "∅, empty", "(empty) ∅", "∅ = ε")),
